@@ -1,5 +1,5 @@
 import { BYTES_PER_SAMPLE, CHUNK_SAMPLES, readChunks } from '../src/ingest/chunks.ts';
-import { OVERRUN_SAMPLES, SHARD_SAMPLES } from '../src/jobs/shards.ts';
+import { OVERRUN_SAMPLES, SHARD_SAMPLES } from '../src/jobs/ingest-state.ts';
 import type { JobTimes } from './stages.ts';
 
 /** The day on which the prices below held. */

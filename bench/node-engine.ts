@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { nodeDsp } from '../client/audio/ports.ts';
-import type { Engine } from '../src/jobs/ports.ts';
+import type { Engine } from '../src/jobs/job-ports.ts';
 import { createEmbedding, type EmbeddingModel } from '../src/platform/onnx/embedding.ts';
 import { type EmbeddingEntry, segmentationFile } from '../src/platform/onnx/manifest.ts';
 import { createOnnxRuntime, type OnnxRuntime } from '../src/platform/onnx/runtime.ts';

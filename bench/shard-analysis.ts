@@ -5,7 +5,7 @@ import {
   openPart,
   type PartReader,
 } from '../src/diarization/index.ts';
-import type { Engine } from '../src/jobs/ports.ts';
+import type { Engine } from '../src/jobs/job-ports.ts';
 
 const OVERRUN_SAMPLES = 160_000;
 const BLOCK_SAMPLES = 16_000;

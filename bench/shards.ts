@@ -1,7 +1,7 @@
 import { decodeFile } from '../client/audio/file.ts';
 import { nodeAudio } from '../client/audio/ports.ts';
 import { assemble, partsOf, settingsOf } from '../src/diarization/index.ts';
-import type { Engine } from '../src/jobs/ports.ts';
+import type { Engine } from '../src/jobs/job-ports.ts';
 import { nodeEngine } from './node-engine.ts';
 import { packOfService, pldaOf } from './packs.ts';
 import { type LabelledRecording, loadGeneratedMeetings } from './recordings.ts';

@@ -1,10 +1,10 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { JobsEnv } from '../src/env.ts';
 import { dispatch, LEASE_MS, QUEUE_LEASE_MS } from '../src/jobs/dispatch.ts';
-import { outboxId } from '../src/jobs/messages.ts';
-import type { JobPorts, Queued, ShardStart } from '../src/jobs/ports.ts';
-import { SHORT_SHARDS } from '../src/jobs/shards.ts';
-import { isTerminal } from '../src/jobs/state.ts';
+import { SHORT_SHARDS } from '../src/jobs/ingest-state.ts';
+import { outboxId } from '../src/jobs/job-messages.ts';
+import type { JobPorts, Queued, ShardStart } from '../src/jobs/job-ports.ts';
+import { isTerminal } from '../src/jobs/job-record.ts';
 import { jobPorts } from '../src/services-jobs.ts';
 import { erase } from './erase.ts';
 import { type HandedOut, ShardLeases } from './shard-leases.ts';

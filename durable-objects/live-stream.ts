@@ -1,10 +1,9 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { LiveEnv } from '../src/env.ts';
-import { type ChannelEnd, CLOSE, type Kept, LiveChannel } from '../src/jobs/live/channel.ts';
-import { FRAME_MS } from '../src/jobs/live/frames.ts';
-import { LiveInput } from '../src/jobs/live/input.ts';
-import type { LiveOutcome, StreamSetup } from '../src/jobs/live/ports.ts';
-import { tokenDigest } from '../src/jobs/live/token.ts';
+import { type ChannelEnd, CLOSE, type Kept, LiveChannel } from '../src/jobs/live-channel.ts';
+import { FRAME_MS, LiveInput } from '../src/jobs/live-frames.ts';
+import type { LiveOutcome, StreamSetup } from '../src/jobs/live-ports.ts';
+import { tokenDigest } from '../src/jobs/live-streams.ts';
 import { TOKEN_HEADERS } from '../src/platform/live-objects.ts';
 import { type LiveRuntime, liveRuntime } from '../src/services-live.ts';
 import { type RunningPhase, type StoredStream, StreamStorage } from './live/storage.ts';

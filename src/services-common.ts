@@ -1,5 +1,5 @@
 import { type Config, type Env, readConfig } from './env.ts';
-import type { ControlPorts } from './jobs/ports.ts';
+import type { ControlPorts } from './jobs/job-ports.ts';
 import { now, sleep } from './platform/clock.ts';
 import { createJobStore } from './platform/d1/job-store.ts';
 import { objectsIn } from './platform/jurisdiction.ts';

@@ -1,6 +1,6 @@
 import dspModule from '../wasm/dsp/dsp.wasm';
 import type { ResamplerPort } from './audio/types.ts';
-import type { JobPorts } from './jobs/ports.ts';
+import type { JobPorts } from './jobs/job-ports.ts';
 import { loadEngine, loadPlda } from './platform/engine.ts';
 import { identificationOf } from './platform/voiceprints.ts';
 import { createDsp, type Dsp } from './platform/wasm/dsp.ts';

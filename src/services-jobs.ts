@@ -1,7 +1,7 @@
 import codecsModule from '../wasm/codecs/codecs.wasm';
 import { type JobsEnv, WORKERS_AI } from './env.ts';
-import { workOf } from './jobs/keys.ts';
-import type { JobPorts } from './jobs/ports.ts';
+import type { JobPorts } from './jobs/job-ports.ts';
+import { workOf } from './jobs/work-keys.ts';
 import { now, yieldToOthers } from './platform/clock.ts';
 import { createCopies } from './platform/copies.ts';
 import { readBacklog } from './platform/d1/backlog.ts';

@@ -1,9 +1,8 @@
 import type { ResamplerPort } from './audio/types.ts';
 import { type LiveConfig, type LiveEnv, readLiveConfig } from './env.ts';
-import type { LiveTimes } from './jobs/live/limits.ts';
-import { LiveLoad } from './jobs/live/load.ts';
-import type { LiveSessions, LiveStore, StreamTokens } from './jobs/live/ports.ts';
-import type { Log } from './jobs/ports.ts';
+import type { Log } from './jobs/job-ports.ts';
+import { LiveLoad } from './jobs/live-load.ts';
+import type { LiveSessions, LiveStore, LiveTimes, StreamTokens } from './jobs/live-ports.ts';
 import { createLiveSession, restoreLiveSession } from './live/index.ts';
 import type { LiveEngine } from './live/types.ts';
 import { turn } from './platform/clock.ts';

@@ -6,7 +6,7 @@ import {
   type SpeakerVoice,
   settingsOf,
 } from '../../src/diarization/index.ts';
-import type { Engine } from '../../src/jobs/ports.ts';
+import type { Engine } from '../../src/jobs/job-ports.ts';
 import { type Enrolment, enrol, type IdentificationParameters, logOddsOf } from '../../src/voiceprint/index.ts';
 import { analyse } from '../pipeline.ts';
 import type { LabelledSegment } from '../score/rttm.ts';

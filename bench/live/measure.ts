@@ -1,6 +1,6 @@
 import type { Plda } from '../../src/diarization/index.ts';
 import { settingsOf } from '../../src/diarization/index.ts';
-import type { Engine } from '../../src/jobs/ports.ts';
+import type { Engine } from '../../src/jobs/job-ports.ts';
 import type { LiveEngine } from '../../src/live/index.ts';
 import { analyse, finish } from '../pipeline.ts';
 import type { LabelledRecording } from '../recordings.ts';

@@ -1,5 +1,5 @@
 import { MAX_SPEAKERS } from '../../src/contract/live-limits.ts';
-import type { Engine } from '../../src/jobs/ports.ts';
+import type { Engine } from '../../src/jobs/job-ports.ts';
 import { createLiveSession, type LiveEngine, type LiveSession } from '../../src/live/index.ts';
 import { DEFAULT_IDENTIFICATION } from '../../src/voiceprint/index.ts';
 import { nodeEngine } from '../node-engine.ts';

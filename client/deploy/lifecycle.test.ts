@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { workPrefix } from '../../src/jobs/keys.ts';
+import { workPrefix } from '../../src/jobs/work-keys.ts';
 import { MEDIA_TTL_MS } from '../../src/platform/media.ts';
 import { root } from '../../test/helpers/local-process.ts';
 import { startCloudflareApi } from './cloudflare-api.fixture.ts';

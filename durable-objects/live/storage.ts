@@ -1,5 +1,5 @@
-import type { Kept } from '../../src/jobs/live/channel.ts';
-import type { LiveOutcome, StreamSetup } from '../../src/jobs/live/ports.ts';
+import type { Kept } from '../../src/jobs/live-channel.ts';
+import type { LiveOutcome, StreamSetup } from '../../src/jobs/live-ports.ts';
 import { erase } from '../erase.ts';
 
 /** A value of the storage has at most 2 MB; a session has 1.1 MB, and every value that is written costs the same. */

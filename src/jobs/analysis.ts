@@ -1,7 +1,8 @@
 import { release } from '../audio/memory.ts';
 import { readRecording } from './ingest-state.ts';
-import { analysisKey, partKey } from './keys.ts';
-import type { IngestedRecording, JobPorts } from './ports.ts';
+import type { JobPorts } from './job-ports.ts';
+import type { IngestedRecording } from './job-record.ts';
+import { analysisKey, partKey } from './work-keys.ts';
 
 /** Index of a stored analysis. The object holds all parts, then this index as JSON, then the length of the JSON. */
 interface AnalysisIndex {

@@ -1,9 +1,10 @@
 import { dispatch } from './dispatch.ts';
-import type { RetryReason, WebhookMessage } from './messages.ts';
-import { outboxId } from './messages.ts';
+import type { RetryReason, WebhookMessage } from './job-messages.ts';
+import { outboxId } from './job-messages.ts';
+import type { JobPorts } from './job-ports.ts';
+import type { JobRecord } from './job-record.ts';
+import { isTerminal } from './job-record.ts';
 import { Mutex } from './mutex.ts';
-import type { JobPorts, JobRecord } from './ports.ts';
-import { isTerminal } from './state.ts';
 import { signedContent, signWebhook } from './webhook-signature.ts';
 
 /** Pauses before the retries: at once, after one minute, after five (contract §8). */

@@ -4,7 +4,7 @@ import type { DiarizeRequest } from '../contract/diarize.ts';
 import { createJobStore } from '../platform/d1/job-store.ts';
 import { createQueues } from '../platform/queues.ts';
 import { dispatch, dispatchAll } from './dispatch.ts';
-import type { JobStore, QueuePort } from './ports.ts';
+import type { JobStore, QueuePort } from './job-ports.ts';
 
 /** On a real database and real queues. */
 const NOW = 1000;

@@ -1,27 +1,30 @@
 import { type Checkpoint, type RecordingFacts, type Result, SeekNeeded } from '../audio/index.ts';
 import { CHUNK_SAMPLES } from '../ingest/chunks.ts';
 import { ingest, type PassEnd } from '../ingest/pass.ts';
-import { admitWaiting } from './admit.ts';
 import { RECORDING_MAX_BYTES } from './app-services.ts';
-import { type Place, Places } from './bodies/places.ts';
-import { dispatch, QUEUE_LEASE_MS, sendAgain } from './dispatch.ts';
-import { failJob, removeWork } from './fail.ts';
-import { findIngest, IngestOvertaken, type StoredIngest, saveIngest, tagOf } from './ingest-state.ts';
-import { chunkKey, copyKey, INLINE_URL, inlineUrlKey } from './keys.ts';
-import { JobGone } from './lease.ts';
-import { outboxId } from './messages.ts';
-import type { IngestState, JobPorts, JobRecord, OpenSource } from './ports.ts';
-import { RetryStep } from './retry.ts';
+import { dispatch, JobGone, QUEUE_LEASE_MS, sendAgain } from './dispatch.ts';
+import { admitWaiting, failJob, removeWork } from './end-job.ts';
+import { RetryStep } from './faults.ts';
 import {
+  findIngest,
   firstChunkOf,
+  IngestOvertaken,
   MAX_SEPARATE_CHANNELS,
   readyShards,
   SHARD_SECONDS,
   SHORT_SHARDS,
+  type StoredIngest,
+  saveIngest,
   shardCountOf,
-} from './shards.ts';
+  tagOf,
+} from './ingest-state.ts';
+import { outboxId } from './job-messages.ts';
+import type { JobPorts, OpenSource } from './job-ports.ts';
+import type { IngestState, JobRecord } from './job-record.ts';
+import { isTerminal } from './job-record.ts';
 import { isPassing, type SourceError, SourceReadError } from './source-error.ts';
-import { isTerminal } from './state.ts';
+import { type Place, Places } from './upload-bodies.ts';
+import { chunkKey, copyKey, INLINE_URL, inlineUrlKey } from './work-keys.ts';
 
 /** How large and how long a recording may be (contract §7). */
 const LIMITS = {

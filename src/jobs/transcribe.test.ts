@@ -3,11 +3,11 @@ import { sendJson, startEngine } from '../../test/helpers/asr-engine.ts';
 import { blocksOf, fakePorts, recording } from '../../test/helpers/fake-models.ts';
 import { TAG, useJobs } from '../../test/helpers/job-world.ts';
 import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
-import { assembleJob } from './assemble.ts';
-import { handleMessage } from './handle.ts';
-import { outputKey, partKey } from './keys.ts';
+import { assembleJob } from './assemble-job.ts';
+import { handleMessage } from './handle-message.ts';
+import type { JobPorts, TranscriptionEngine } from './job-ports.ts';
 import { Mutex } from './mutex.ts';
-import type { JobPorts, TranscriptionEngine } from './ports.ts';
+import { outputKey, partKey } from './work-keys.ts';
 
 const world = useJobs();
 let server: Awaited<ReturnType<typeof startEngine>>;

@@ -1,6 +1,6 @@
 import type { ApiError, FieldError, ValidationError } from '../contract/errors.ts';
 import type { Scope } from '../jobs/app-services.ts';
-import { LEAST_CREDIT_SECONDS } from '../jobs/bill.ts';
+import { LEAST_CREDIT_SECONDS } from '../jobs/end-job.ts';
 import type { AppContext } from './context.ts';
 import { answerOpenAiError, openAiErrorBody } from './openai-errors.ts';
 

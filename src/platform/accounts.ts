@@ -1,5 +1,5 @@
 import type { Account, Scope } from '../jobs/app-services.ts';
-import { DEFAULT_RATE_LIMITS, type RateLimits } from '../jobs/rate-limits.ts';
+import { DEFAULT_RATE_LIMITS, type RateLimits } from '../jobs/app-services.ts';
 import { parseScopes } from './scopes.ts';
 
 /** NULL stands for the default. */

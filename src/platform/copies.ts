@@ -1,4 +1,4 @@
-import type { CopiesPort } from '../jobs/ports.ts';
+import type { CopiesPort } from '../jobs/job-ports.ts';
 
 /** The method of the copying object that may be called from outside. */
 export interface CopyRpc {

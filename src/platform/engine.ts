@@ -1,7 +1,7 @@
 import { toHex } from '../audio/bytes.ts';
 import { type Plda, parsePlda, type SettingName } from '../diarization/index.ts';
 import type { EmbeddingPort, SegmentationPort } from '../diarization/types.ts';
-import type { Engine } from '../jobs/ports.ts';
+import type { Engine } from '../jobs/job-ports.ts';
 import { Loaded } from './loaded.ts';
 import { packOfBuild } from './models-in-use.ts';
 import { createEmbedding, type EmbeddingModel } from './onnx/embedding.ts';

@@ -1,4 +1,4 @@
-import type { LiveObjects, StreamSetup, StreamTokenKind } from '../jobs/live/ports.ts';
+import type { LiveObjects, StreamSetup, StreamTokenKind } from '../jobs/live-ports.ts';
 
 /** Carry the token to the stream's object. */
 export const TOKEN_HEADERS: Readonly<Record<StreamTokenKind, string>> = {

@@ -1,6 +1,6 @@
 import { base64url } from 'jose';
 import type { JobStatus } from '../jobs/app-services.ts';
-import type { ListPosition } from '../jobs/ports.ts';
+import type { ListPosition } from '../jobs/job-ports.ts';
 import { importSigningKey, importSigningKeys, type SigningKeys } from './signing-key.ts';
 
 /** Which list a cursor belongs to; one of another account or another filter is none of this list. */

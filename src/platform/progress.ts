@@ -1,4 +1,4 @@
-import type { ProgressPort, ShardStart } from '../jobs/ports.ts';
+import type { ProgressPort, ShardStart } from '../jobs/job-ports.ts';
 
 /** The methods of the job-progress object that may be called from outside. */
 export interface ProgressRpc {

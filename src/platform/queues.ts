@@ -1,5 +1,5 @@
-import { type QueueName, queueOf } from '../jobs/messages.ts';
-import type { QueuePort } from '../jobs/ports.ts';
+import { type QueueName, queueOf } from '../jobs/job-messages.ts';
+import type { QueuePort } from '../jobs/job-ports.ts';
 
 /** The queues of a kind: a job's messages of that kind go through one of them. */
 export type QueueSet = readonly Queue<unknown>[];

@@ -1,4 +1,4 @@
-import type { ObjectChunks, ObjectStore } from '../jobs/ports.ts';
+import type { ObjectChunks, ObjectStore } from '../jobs/job-ports.ts';
 import { abortNotedUploads, createNotedUpload, type NotedUpload } from './noted-upload.ts';
 import { PART_BYTES } from './r2-upload.ts';
 import { objectBody } from './sources/object-source.ts';

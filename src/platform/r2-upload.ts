@@ -1,6 +1,5 @@
 import type { Result } from '../audio/types.ts';
-import { type Patience, PatientReader, TooSlow } from '../jobs/bodies/patient-reader.ts';
-import { type Place, Places } from '../jobs/bodies/places.ts';
+import { type Patience, PatientReader, type Place, Places, TooSlow } from '../jobs/upload-bodies.ts';
 import { paused } from './clock.ts';
 import { createNotedUpload } from './noted-upload.ts';
 

@@ -1,5 +1,5 @@
 import { errors, jwtVerify, SignJWT } from 'jose';
-import type { StreamTokenKind, StreamTokens } from '../jobs/live/ports.ts';
+import type { StreamTokenKind, StreamTokens } from '../jobs/live-ports.ts';
 import { importSigningKey, importSigningKeys, type SigningKeys } from './signing-key.ts';
 
 const ALGORITHM = 'HS256';

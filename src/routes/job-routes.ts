@@ -21,8 +21,8 @@ import {
 } from '../contract/output-formats.ts';
 import { annotationSchema, type ErrorOutput } from '../contract/outputs.ts';
 import type { JobView, JobWatchItem } from '../jobs/app-services.ts';
-import { isTerminal } from '../jobs/state.ts';
-import { FINAL_EVENT_ID } from '../jobs/watch.ts';
+import { isTerminal } from '../jobs/job-record.ts';
+import { FINAL_EVENT_ID } from '../jobs/job-views.ts';
 import { keyCheck } from '../middleware/auth.ts';
 import type { AppContext } from '../middleware/context.ts';
 import { type Endpoint, endpoint, errorResponses } from './endpoint.ts';

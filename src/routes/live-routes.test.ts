@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { createKey, ensureAccount } from '../../client/accounts.ts';
 import { runSqlOn } from '../../client/local/database.ts';
 import { startWorkers } from '../../test/helpers/workerd.ts';
-import { MAX_OPEN_STREAMS } from '../jobs/live/limits.ts';
+import { MAX_OPEN_STREAMS } from '../jobs/live-ports.ts';
 import { handshakeFault } from './live-routes.ts';
 
 const GOOD = {

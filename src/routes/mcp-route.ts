@@ -4,7 +4,7 @@ import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type { jsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/types.js';
 import { MCP_ARGUMENTS, mcpMessageSchema } from '../contract/mcp.ts';
 import type { JobView } from '../jobs/app-services.ts';
-import { isTerminal } from '../jobs/state.ts';
+import { isTerminal } from '../jobs/job-record.ts';
 import type { AppContext } from '../middleware/context.ts';
 import { readJsonBody } from '../middleware/json-body.ts';
 import { type Endpoint, endpoint, errorResponses } from './endpoint.ts';

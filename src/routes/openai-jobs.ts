@@ -2,7 +2,7 @@ import { parseIdentifyBody } from '../contract/identify.ts';
 import type { KnownSpeaker, OpenAiError } from '../contract/openai.ts';
 import { parseVoiceprintBody } from '../contract/voiceprint.ts';
 import type { AppServices, CreateJob, JobService, JobView } from '../jobs/app-services.ts';
-import { isTerminal } from '../jobs/state.ts';
+import { isTerminal } from '../jobs/job-record.ts';
 import { type OpenAiErrorStatus, openAiErrorBody } from '../middleware/openai-errors.ts';
 
 /** How long a request waits for its jobs. */

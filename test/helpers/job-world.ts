@@ -2,19 +2,11 @@ import { afterAll, beforeAll, beforeEach } from 'vitest';
 import type { AudioPorts } from '../../src/audio/index.ts';
 import { CHUNK_SAMPLES } from '../../src/ingest/chunks.ts';
 import type { CreateJob } from '../../src/jobs/app-services.ts';
-import { createJob } from '../../src/jobs/create.ts';
-import { findIngest, saveIngest } from '../../src/jobs/ingest-state.ts';
-import { chunkKey } from '../../src/jobs/keys.ts';
-import type {
-  IngestedRecording,
-  IngestState,
-  JobPorts,
-  JobRecord,
-  JobStore,
-  ObjectStore,
-  Queued,
-} from '../../src/jobs/ports.ts';
-import { shardCountOf } from '../../src/jobs/shards.ts';
+import { createJob } from '../../src/jobs/create-job.ts';
+import { findIngest, saveIngest, shardCountOf } from '../../src/jobs/ingest-state.ts';
+import type { JobPorts, JobStore, ObjectStore, Queued } from '../../src/jobs/job-ports.ts';
+import type { IngestedRecording, IngestState, JobRecord } from '../../src/jobs/job-record.ts';
+import { chunkKey } from '../../src/jobs/work-keys.ts';
 import { createJobStore } from '../../src/platform/d1/job-store.ts';
 import { createMediaService } from '../../src/platform/media.ts';
 import { createObjectStore } from '../../src/platform/r2-objects.ts';

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, vi } from 'vitest';
 import { Miniflare } from '../../client/local/miniflare.ts';
 import type { ByteSource } from '../../src/audio/types.ts';
-import type { OpenSource } from '../../src/jobs/ports.ts';
+import type { OpenSource } from '../../src/jobs/job-ports.ts';
 import { type CopyEnd, type CopyState, copyRecording } from '../../src/platform/sources/copy.ts';
 import { type SourceError, SourceReadError } from '../../src/platform/sources/errors.ts';
 import { createSources, httpClient, type SourcesOptions } from '../../src/platform/sources/index.ts';

@@ -1,8 +1,8 @@
 import type { AudioPorts, Checkpoint, RecordingEnd, RecordingFacts, Result } from '../../src/audio/index.ts';
 import { type ByteSource, type ByteStream, SeekNeeded } from '../../src/audio/types.ts';
-import { readVoiceprints } from '../../src/jobs/attachments.ts';
-import type { JobPorts } from '../../src/jobs/ports.ts';
-import type { Assembly, JobFault, OutputText } from '../../src/jobs/results/index.ts';
+import { readVoiceprints } from '../../src/jobs/create-job.ts';
+import type { JobPorts } from '../../src/jobs/job-ports.ts';
+import type { Assembly, JobFault, OutputText } from '../../src/jobs/results.ts';
 import { copyRecording, type SimulatedClient } from './copying.ts';
 import { RATE_HZ } from './rate.ts';
 import { BYTES_PER_SECOND, fileOf, type SimulatedFile } from './sources.ts';

@@ -1,5 +1,5 @@
 import type { AudioPorts } from '../../src/audio/index.ts';
-import type { Engine, JobPorts, JobStore, ObjectStore } from '../../src/jobs/ports.ts';
+import type { Engine, JobPorts, JobStore, ObjectStore } from '../../src/jobs/job-ports.ts';
 import { createCopies } from '../../src/platform/copies.ts';
 import { createProgress } from '../../src/platform/progress.ts';
 import { sourcesOf } from './sources.ts';

@@ -1,8 +1,7 @@
-import { admitAll } from '../../src/jobs/admit.ts';
-import { expire } from '../../src/jobs/expire.ts';
+import { admitAll } from '../../src/jobs/end-job.ts';
+import type { JobPorts, JobStore, ObjectStore } from '../../src/jobs/job-ports.ts';
 import { Mutex } from '../../src/jobs/mutex.ts';
-import type { JobPorts, JobStore, ObjectStore } from '../../src/jobs/ports.ts';
-import { failOverdue, resendLost } from '../../src/jobs/resend.ts';
+import { expire, failOverdue, resendLost } from '../../src/jobs/sweeps.ts';
 import type { CopyRpc } from '../../src/platform/copies.ts';
 import { createJobStore } from '../../src/platform/d1/job-store.ts';
 import type { ProgressRpc } from '../../src/platform/progress.ts';

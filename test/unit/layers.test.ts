@@ -77,7 +77,7 @@ const SEES: Readonly<Record<string, readonly string[]>> = {
   'client/format': ['client/sdk', 'src/formats'],
 };
 
-/** `src/jobs` of `src/jobs/live/token.ts`, `src/app.ts` of itself. */
+/** `src/jobs` of `src/jobs/live-streams.ts`, `src/app.ts` of itself. */
 function layerOf(path: string): string {
   const [first, second] = path.split('/') as [string, string?];
   return (first === 'src' || first === 'client') && second !== undefined ? `${first}/${second}` : first;

@@ -1,5 +1,5 @@
 import { Recording } from '../../src/audio/index.ts';
-import type { OpenSource } from '../../src/jobs/ports.ts';
+import type { OpenSource } from '../../src/jobs/job-ports.ts';
 import { pause } from '../../src/platform/clock.ts';
 import { type CopyState, copyRecording } from '../../src/platform/sources/copy.ts';
 import { createSources, httpClient, SourceReadError } from '../../src/platform/sources/index.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
-import { admitAll } from '../../jobs/admit.ts';
-import type { JobPorts, JobStore } from '../../jobs/ports.ts';
+import { admitAll } from '../../jobs/end-job.ts';
+import type { JobPorts, JobStore } from '../../jobs/job-ports.ts';
 import { WAITING_ACCOUNTS_SQL, WAITING_SQL } from './admission.ts';
 import { createJobStore } from './job-store.ts';
 

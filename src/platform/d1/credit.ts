@@ -1,4 +1,4 @@
-import { LEAST_CREDIT_SECONDS } from '../../jobs/bill.ts';
+import { LEAST_CREDIT_SECONDS } from '../../jobs/end-job.ts';
 
 /**
  * An SQL expression: whether an account can pay for `seconds` of audio beside its unfinished jobs and streams. Of

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startShards, startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import type { CreateJob } from '../../jobs/app-services.ts';
-import type { JobStore } from '../../jobs/ports.ts';
+import type { JobStore } from '../../jobs/job-ports.ts';
 import { createJobStore } from './job-store.ts';
 
 const NOW = 1_800_000_000_000;

@@ -1,5 +1,5 @@
 import { LEASE_MS } from '../../jobs/dispatch.ts';
-import type { DeletedJob } from '../../jobs/ports.ts';
+import type { DeletedJob } from '../../jobs/job-ports.ts';
 import { releaseWork, WORK_OF_JOB } from './admission.ts';
 import { deleteJobOutbox, hasChanged, insertWebhookAfterChange } from './statements.ts';
 

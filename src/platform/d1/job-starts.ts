@@ -1,7 +1,7 @@
-import { billOf } from '../../jobs/bill.ts';
 import { LEASE_MS } from '../../jobs/dispatch.ts';
-import { type JobStep, outboxId, queueOf } from '../../jobs/messages.ts';
-import type { IngestedLength, JobRecord } from '../../jobs/ports.ts';
+import { billOf } from '../../jobs/end-job.ts';
+import { type JobStep, outboxId, queueOf } from '../../jobs/job-messages.ts';
+import type { IngestedLength, JobRecord } from '../../jobs/job-record.ts';
 import { hasCreditFor } from './credit.ts';
 import { hasChanged } from './statements.ts';
 

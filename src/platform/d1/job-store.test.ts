@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { migrate, startShards, startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
-import { billOf } from '../../jobs/bill.ts';
-import type { JobStep } from '../../jobs/messages.ts';
-import type { JobStore, OutboxPosition } from '../../jobs/ports.ts';
+import { billOf } from '../../jobs/end-job.ts';
+import type { JobStep } from '../../jobs/job-messages.ts';
+import type { JobStore, OutboxPosition } from '../../jobs/job-ports.ts';
 import { createJobStore } from './job-store.ts';
 
 const NOW = 1_800_000_000_000;

@@ -1,7 +1,7 @@
 import type { Result } from '../../audio/types.ts';
-import type { StoredSpec } from '../../jobs/attachments.ts';
 import { LEASE_MS } from '../../jobs/dispatch.ts';
-import { IDEMPOTENCY_TTL_MS, type JobRecord, type JobStore, type NewJob } from '../../jobs/ports.ts';
+import { IDEMPOTENCY_TTL_MS, type JobStore, type NewJob } from '../../jobs/job-ports.ts';
+import type { JobRecord, StoredSpec } from '../../jobs/job-record.ts';
 import { signingVersions } from '../../jobs/webhook-signature.ts';
 import { admit, beginsAtOnce, estimatedSeconds, WORK_OF_JOB, waitingAccounts } from './admission.ts';
 import { hasCreditLeft } from './credit.ts';

@@ -1,6 +1,6 @@
 import { liveInputSchema, liveStatusSchema } from '../../contract/live.ts';
-import { billOf, LEAST_CREDIT_SECONDS } from '../../jobs/bill.ts';
-import type { LiveRecord, LiveStore } from '../../jobs/live/ports.ts';
+import { billOf, LEAST_CREDIT_SECONDS } from '../../jobs/end-job.ts';
+import type { LiveRecord, LiveStore } from '../../jobs/live-ports.ts';
 import { canPay, hasCreditLeft, setAsideForJobs } from './credit.ts';
 import { hasChanged } from './statements.ts';
 

@@ -1,6 +1,6 @@
 import { LEASE_MS, QUEUE_LEASE_MS } from '../../jobs/dispatch.ts';
-import { type OutboxMessage, outboxId } from '../../jobs/messages.ts';
-import type { JobStore, OutboxPage, OutboxPosition, OutboxRow, StepStart } from '../../jobs/ports.ts';
+import { type OutboxMessage, outboxId } from '../../jobs/job-messages.ts';
+import type { JobStore, OutboxPage, OutboxPosition, OutboxRow, StepStart } from '../../jobs/job-ports.ts';
 import { log } from '../log.ts';
 import { type JobRow, jobFromRow, type OutboxDbRow, outboxFromRow } from './rows.ts';
 import { hasChanged, insertWhileRunning, selectJob } from './statements.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
-import type { JobStore } from '../../jobs/ports.ts';
+import type { JobStore } from '../../jobs/job-ports.ts';
 import { createJobStore } from './job-store.ts';
 import { createUsage } from './usage.ts';
 

@@ -1,7 +1,7 @@
 import type { JobKind, JobStatus } from '../../jobs/app-services.ts';
-import type { StoredSpec } from '../../jobs/attachments.ts';
-import { messageSchema, type OutboxMessage } from '../../jobs/messages.ts';
-import type { JobRecord, OutboxRow } from '../../jobs/ports.ts';
+import { messageSchema, type OutboxMessage } from '../../jobs/job-messages.ts';
+import type { OutboxRow } from '../../jobs/job-ports.ts';
+import type { JobRecord, StoredSpec } from '../../jobs/job-record.ts';
 
 /** A row of `jobs` as D1 returns it. */
 export interface JobRow {

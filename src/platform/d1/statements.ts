@@ -1,4 +1,4 @@
-import { type OutboxMessage, outboxId, queueOf } from '../../jobs/messages.ts';
+import { type OutboxMessage, outboxId, queueOf } from '../../jobs/job-messages.ts';
 
 /** Whether the first statement of a batch changed its row: those after it hang on that. */
 export function hasChanged([first]: readonly D1Result[]): boolean {

@@ -1,5 +1,5 @@
 import { isDataUrl } from '../../contract/data-url.ts';
-import type { OpenSource, SourcesPort } from '../../jobs/ports.ts';
+import type { OpenSource, SourcesPort } from '../../jobs/job-ports.ts';
 import { pause } from '../clock.ts';
 import { decodeDataUrl } from './data-url.ts';
 import { isPassing, type SourceResult } from './errors.ts';

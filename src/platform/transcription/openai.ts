@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { EngineFault, TranscriptionEngine } from '../../jobs/ports.ts';
+import type { EngineFault, TranscriptionEngine } from '../../jobs/job-ports.ts';
 import type { EngineAnswer, TimedText } from '../../transcription/index.ts';
 import { wavOf } from './wav.ts';
 

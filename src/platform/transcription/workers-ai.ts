@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { EngineFault, TranscriptionEngine } from '../../jobs/ports.ts';
+import type { EngineFault, TranscriptionEngine } from '../../jobs/job-ports.ts';
 import { wavOf } from './wav.ts';
 
 /** The part of the platform's `AI` binding that is used here. */

@@ -1,0 +1,414 @@
+import type { AudioPorts, ByteSource, Result } from '../audio/index.ts';
+import type { TranscriptionModel } from '../contract/languages.ts';
+import type { Plda, SettingName } from '../diarization/index.ts';
+import type {
+  EmbeddingPort,
+  FilterbankPort,
+  MelPowerPort,
+  PoolingPort,
+  SegmentationPort,
+} from '../diarization/types.ts';
+import type { EngineAnswer } from '../transcription/index.ts';
+import type { IdentificationParameters } from '../voiceprint/index.ts';
+import type { CreateJob, JobStatus } from './app-services.ts';
+import type { JobStep, Message, OutboxMessage, RetryReason, WebhookMessage } from './job-messages.ts';
+import type { IngestedLength, JobRecord, StoredSpec } from './job-record.ts';
+import type { SourceError } from './source-error.ts';
+
+/** A job to be stored. */
+export type NewJob = StoredSpec &
+  Pick<CreateJob, 'accountId' | 'idempotency'> & { readonly id: string; readonly now: number };
+
+/** A job as the list shows it. */
+export interface ListedJob {
+  readonly id: string;
+  readonly status: JobStatus;
+  readonly createdAt: number;
+}
+
+/** A place in the list of an account's jobs: after this one. */
+export interface ListPosition {
+  readonly createdAt: number;
+  readonly id: string;
+}
+
+/** A job that was deleted, and when. */
+export interface DeletedJob {
+  readonly id: string;
+  readonly deletedAt: number;
+}
+
+/** How long an idempotency key stands for its job (contract §2). */
+export const IDEMPOTENCY_TTL_MS = 24 * 3600 * 1000;
+
+/** What a successful job leaves behind. */
+export interface JobOutcome {
+  readonly outputKey: string;
+  /** Audio that is billed, for the usage record. */
+  readonly billedSeconds: number;
+  /** What an account without subscription pays, in seconds of credit. */
+  readonly creditSeconds: number;
+  /** Transcribed audio, for a separate usage record; undefined without a transcription. */
+  readonly transcribedSeconds?: number;
+}
+
+/** A message that must still be handled. */
+export interface OutboxRow {
+  readonly id: string;
+  readonly message: OutboxMessage;
+  readonly dueAt: number;
+  readonly leaseUntil: number;
+  readonly starts: number;
+}
+
+/** A step that a handler has begun. */
+export interface StepStart {
+  /** How often it was begun without an end that is known, this time included. */
+  readonly starts: number;
+  /** Undefined when it is gone, as after its deletion. */
+  readonly job?: JobRecord;
+  /** Seconds until it may be begun, for one that has just died; then this start does not count. */
+  readonly pauseSeconds?: number;
+}
+
+/** A place in the order of the leases: after this row. */
+export interface OutboxPosition {
+  readonly leaseUntil: number;
+  readonly id: string;
+}
+
+export interface OutboxPage {
+  /** Those that this version of the service can read. */
+  readonly rows: readonly OutboxRow[];
+  /** Where the next page begins; undefined on the last one. */
+  readonly next?: OutboxPosition;
+}
+
+/**
+ * Jobs and their outbox. Every method is one transaction; a state change and the messages that follow from it are
+ * written together, so that a process that dies between the two leaves no job without its next step.
+ */
+export interface JobStore {
+  create(input: NewJob): Promise<Result<JobRecord, { kind: 'idempotency_conflict' | 'payment_required' }>>;
+  /** What an idempotency key stands for; undefined for one that is free. */
+  findReplay(
+    accountId: string,
+    idempotencyKey: string,
+    now: number,
+  ): Promise<{ readonly jobId: string; readonly bodyHash: string } | undefined>;
+  find(jobId: string): Promise<JobRecord | undefined>;
+  findOwned(accountId: string, jobId: string): Promise<JobRecord | undefined>;
+  /** created or pending → running: reading begins. False when the job runs already, has ended or does not exist. */
+  start(jobId: string, now: number): Promise<boolean>;
+  /**
+   * Sets credit aside for so much of the recording, while its length is not known: shards are analysed only if they are
+   * paid for. False when the account cannot pay for it, or the job runs no more.
+   */
+  reserve(job: JobRecord, seconds: number, now: number): Promise<boolean>;
+  /**
+   * The recording was read as a whole, and the account can pay for it: `analyse` is the next step in the place of
+   * `ingest`. False, and nothing is written, when it cannot, or the job is not at that step.
+   */
+  finishIngest(job: JobRecord, recording: IngestedLength, now: number): Promise<boolean>;
+  /**
+   * Puts the next step of a job in the place of the one that it is at. False when it is at none of those, as it is when
+   * it has ended.
+   */
+  nextStep(jobId: string, from: readonly JobStep[], to: JobStep, now: number): Promise<boolean>;
+  /** The step continues in another invocation: how often it was begun counts from here. */
+  handOver(outboxId: string, leaseUntil: number): Promise<void>;
+  /**
+   * Has the account's next waiting jobs begin, in their order, as far as its work allows. @returns their ids
+   */
+  admit(accountId: string, now: number): Promise<string[]>;
+  /** Accounts whose limit of work allows their next waiting job, sorted by id, after the id `after`. */
+  waitingAccounts(limit: number, after: string): Promise<string[]>;
+  /** Position at which the next run of a sweep continues, stored by its last run; '' without one. */
+  sweepPosition(sweep: string): Promise<string>;
+  setSweepPosition(sweep: string, position: string): Promise<void>;
+  /** Jobs that have been running since before that moment. */
+  runningSince(before: number, limit: number): Promise<string[]>;
+  /** running → succeeded, with the usage record, the credit and the webhook message: all or nothing, once. */
+  succeed(jobId: string, outcome: JobOutcome, now: number): Promise<boolean>;
+  /** any non-terminal state → failed, with the webhook message. */
+  fail(jobId: string, error: { code: string; message: string }, now: number): Promise<boolean>;
+  /** any non-terminal state → canceled, with the webhook message. */
+  cancel(jobId: string, error: { code: string; message: string }, now: number): Promise<boolean>;
+  /** Leaves a tombstone without content; messages and idempotency key go. False when the account has no such job. */
+  remove(accountId: string, jobId: string, now: number): Promise<boolean>;
+  /** Deleted jobs whose objects may still be there, oldest deletion first. */
+  deleted(limit: number, after?: DeletedJob): Promise<DeletedJob[]>;
+  /** An account's jobs after a position, newest first, deleted ones left out. */
+  list(
+    accountId: string,
+    query: { readonly status?: JobStatus; readonly after?: ListPosition; readonly limit: number },
+  ): Promise<ListedJob[]>;
+  /** The message has been handled. */
+  settle(outboxId: string): Promise<void>;
+  /**
+   * Puts a later message in the place of a handled one (webhook retries). False, and nothing is written, where another
+   * copy of that has done so.
+   */
+  reschedule(outboxId: string, handled: WebhookMessage, message: WebhookMessage, dueAt: number): Promise<boolean>;
+  /**
+   * A handler begins to work on the message: counts that and sets the lease. Undefined when there is no such message,
+   * and it is a leftover copy of one that was handled.
+   */
+  begin(message: OutboxMessage, leaseUntil: number, now: number): Promise<StepStart | undefined>;
+  /** Prolongs the lease of a step in work. False when its job has ended. */
+  keep(jobId: string, outboxId: string, leaseUntil: number): Promise<boolean>;
+  /** The step is to be begun again at that time. @param isForgiven whether this start does not count */
+  putBack(outboxId: string, dueAt: number, isForgiven: boolean): Promise<void>;
+  renewLease(outboxId: string, leaseUntil: number): Promise<void>;
+  /** All in one statement: the platform counts those of an invocation. */
+  renewLeases(leases: readonly { readonly id: string; readonly leaseUntil: number }[]): Promise<void>;
+  outboxRow(outboxId: string): Promise<OutboxRow | undefined>;
+  /**
+   * Messages whose lease ran out before `before`, oldest first; of one job when it is given, after a place when one
+   * is.
+   */
+  overdue(
+    before: number,
+    limit: number,
+    query?: { readonly jobId?: string; readonly after?: OutboxPosition },
+  ): Promise<OutboxPage>;
+  /** Jobs that ended before `before` and still hold an output. */
+  expired(before: number, limit: number): Promise<{ id: string; outputKey?: string }[]>;
+  markCleaned(jobIds: readonly string[], now: number): Promise<void>;
+  /** Of the given ids, those of jobs that still work. */
+  unfinished(jobIds: readonly string[]): Promise<Set<string>>;
+  /** The versions of the secret to sign with, the current one first; none for an account that is gone. */
+  webhookSecretVersions(accountId: string, now: number): Promise<number[]>;
+  /** Object keys of media past their time, without those that an unfinished job needs. */
+  expiredMedia(now: number, limit: number): Promise<string[]>;
+  /** Forgets media whose objects are gone. */
+  removeMedia(objectKeys: readonly string[]): Promise<void>;
+  expireIdempotencyKeys(before: number): Promise<void>;
+  /**
+   * Deletes at most `limit` rows of jobs and of live streams that ended before `endedBefore`; keeps their usage by day
+   * and kind. @returns the largest number of rows deleted of one kind
+   */
+  forget(endedBefore: number, limit: number): Promise<number>;
+}
+
+export interface QueuePort {
+  send(message: Message, delaySeconds: number): Promise<void>;
+  /** At most a hundred of them. Where it fails, some may have been sent. */
+  sendAll(messages: readonly Queued[]): Promise<void>;
+}
+
+export interface Queued {
+  readonly message: Message;
+  readonly delaySeconds: number;
+}
+
+/** Contents of an object in order; text is written as UTF-8. */
+export type ObjectChunks = Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
+
+/** Objects by key. */
+export interface ObjectStore {
+  put(key: string, bytes: Uint8Array): Promise<void>;
+  /**
+   * Writes an object in the place of the one that was read.
+   *
+   * @param etag of that one; undefined where there was none
+   * @returns the tag of the new one; undefined, and nothing is written, when it is another one by now
+   */
+  replace(key: string, bytes: Uint8Array, etag: string | undefined): Promise<string | undefined>;
+  /** Writes chunks of unknown total length, in bounded memory. */
+  putStream(key: string, chunks: ObjectChunks): Promise<void>;
+  get(key: string): Promise<Uint8Array | undefined>;
+  /** With its tag, for `replace`. */
+  getTagged(key: string): Promise<{ readonly bytes: Uint8Array; readonly etag: string } | undefined>;
+  getRange(key: string, offset: number, length: number): Promise<Uint8Array>;
+  openStream(key: string): Promise<ReadableStream<Uint8Array> | undefined>;
+  /** A stretch of an object; undefined when it is gone. */
+  openRange(key: string, offset: number, length: number): Promise<ReadableStream<Uint8Array> | undefined>;
+  exists(key: string): Promise<boolean>;
+  /** Undefined when there is no such object. */
+  sizeBytes(key: string): Promise<number | undefined>;
+  /** When the object was written, in milliseconds since the Unix epoch. */
+  uploadedAt(key: string): Promise<number | undefined>;
+  deleteMany(keys: readonly string[]): Promise<void>;
+  /**
+   * Drops the parts of objects that are not whole yet and are written in vain, as is said of their key and when they
+   * were begun. @returns how many objects
+   */
+  abortUploads(isInVain: (key: string, begunAt: number) => Promise<boolean>): Promise<number>;
+  /** Keys below the prefix, at most `limit`. */
+  list(prefix: string, limit: number): Promise<string[]>;
+  /** Names of the folders directly below the prefix, in their order, at most `limit` of those after `after`. */
+  folders(prefix: string, limit: number, after?: string): Promise<string[]>;
+}
+
+/** A recording for one forward pass. */
+export interface OpenSource {
+  readonly source: ByteSource;
+  /** Two sources of one job with the same identity have the same bytes. */
+  readonly identity: string;
+  /** Drops what was opened and not read. */
+  close?(): void;
+}
+
+/** An object that holds a recording. */
+export interface StoredRecording {
+  readonly key: string;
+  readonly sizeBytes: number;
+  readonly etag?: string;
+  /** Of the file that it is a copy of (`OpenSource`). */
+  readonly identity?: string;
+}
+
+export interface SourcesPort {
+  /**
+   * The recording at an address, http, https or `data:`; 'copy' where nothing pins it, so that only a copy can be read.
+   */
+  open(url: string, maxBytes: number): Promise<Result<OpenSource | 'copy', SourceError>>;
+  openObject(object: StoredRecording): OpenSource;
+  /** The copy under that key, if there is one; a copy is whole or not there. */
+  findCopy(key: string): Promise<StoredRecording | undefined>;
+}
+
+/** Copies recordings that cannot be read where they are. Takes as long as the server does, and blocks nobody else. */
+export interface CopiesPort {
+  /**
+   * Begins a copy under `copyKey`; the job's `ingest` message is sent when it is there, or the job fails. Harmless
+   * while one is made.
+   */
+  request(jobId: string, url: string, maxBytes: number): Promise<void>;
+}
+
+/** Models and signal processing of this isolate, loaded once. */
+export interface Engine {
+  readonly segmentation: SegmentationPort;
+  readonly embedding: EmbeddingPort;
+  readonly filterbank: FilterbankPort;
+  readonly melPower: MelPowerPort;
+  readonly pooling: PoolingPort;
+  /** WebAssembly memory now, in bytes. */
+  memoryBytes(): number;
+}
+
+/** What the job's object says of a shard that is about to be analysed. */
+export type ShardStart =
+  /** @param starts how often it was begun without an end that is known, this time included */
+  | { readonly kind: 'run'; readonly starts: number }
+  /** Its part is there, or another copy of the message is in work. */
+  | { readonly kind: 'skip' }
+  /** The object hands out shards of another file or version, or not this one. */
+  | { readonly kind: 'unknown' };
+
+/**
+ * Hands out the shards of a job, a few at a time, holds their leases, counts their parts and starts the assembly once.
+ */
+export interface ProgressPort {
+  /** Parts of that tag count from now on, and no others. */
+  begin(jobId: string, tag: string): Promise<void>;
+  /** Share of the recording that was read, 0…1. */
+  reportIngest(jobId: string, share: number): Promise<void>;
+  /** The first `shards` shards can be analysed; the recording is still being read. */
+  ready(jobId: string, tag: string, shards: number): Promise<void>;
+  /** Sets the number of shards. Another call sends lost shards again. */
+  expect(jobId: string, tag: string, shardCount: number): Promise<void>;
+  startShard(jobId: string, shard: number, tag: string): Promise<ShardStart>;
+  /** Prolongs the lease of a shard in work. @returns whether its part is still wanted */
+  report(jobId: string, shard: number, tag: string, fraction: number): Promise<boolean>;
+  /** The shard is to be begun again. @param isForgiven whether this start does not count */
+  putBack(jobId: string, shard: number, tag: string, dueAt: number, isForgiven: boolean): Promise<void>;
+  /** @returns whether parts of that tag count */
+  partDone(jobId: string, shard: number, tag: string): Promise<boolean>;
+  /** Parts are gone: no part of that tag counts any more. */
+  restart(jobId: string, tag: string): Promise<void>;
+  /** Whatever was handed out counts as lost, and is sent again. */
+  resend(jobId: string): Promise<void>;
+  /** The job has ended. */
+  end(jobId: string): Promise<void>;
+  /** 0…1 */
+  fraction(jobId: string): Promise<number>;
+}
+
+export interface WebhookPort {
+  /** One POST; follows at most two redirects, waits at most ten seconds. */
+  post(
+    url: string,
+    body: Uint8Array<ArrayBuffer>,
+    headers: Record<string, string>,
+  ): Promise<Result<{ status: number }, { reason: RetryReason; detail: string }>>;
+}
+
+/** Why an engine did not transcribe a piece. */
+export type EngineFault =
+  /** The engine is overloaded or rate limited. */
+  | { readonly kind: 'busy'; readonly message: string; readonly retryAfterSeconds?: number }
+  /** The engine cannot be reached, timed out or failed. */
+  | { readonly kind: 'unavailable'; readonly message: string }
+  /** The engine rejected the request; a retry is unlikely to help. */
+  | { readonly kind: 'refused'; readonly message: string }
+  /** The answer cannot be parsed. */
+  | { readonly kind: 'nonsense'; readonly message: string };
+
+/** A speech recogniser. */
+export interface TranscriptionEngine {
+  /** Maximum length of a piece of audio. */
+  readonly maxPieceSeconds: number;
+  /** Number of pieces that are sent in parallel. */
+  readonly concurrency: number;
+  /**
+   * @param samples 16-bit, little-endian, mono, 16 kHz
+   * @param language ISO 639 code; detected from the audio if not given
+   */
+  transcribe(
+    samples: Uint8Array,
+    options: { readonly language?: string; readonly signal?: AbortSignal },
+  ): Promise<Result<EngineAnswer, EngineFault>>;
+}
+
+export type Log = (level: 'info' | 'warn' | 'error', event: string, fields?: Record<string, unknown>) => void;
+
+/** What it takes to create, watch, cancel and clean up jobs: no models. */
+export type ControlPorts = Pick<
+  JobPorts,
+  'store' | 'queue' | 'objects' | 'progress' | 'log' | 'now' | 'sleep' | 'outputTtlMs'
+>;
+
+/** All that the steps of a job call. */
+export interface JobPorts {
+  readonly store: JobStore;
+  readonly queue: QueuePort;
+  readonly objects: ObjectStore;
+  readonly sources: SourcesPort;
+  readonly copies: CopiesPort;
+  readonly media: {
+    /**
+     * @param asOf the moment, in milliseconds since the Unix epoch, at which the recording must not have been past its
+     * time
+     */
+    resolve(
+      accountId: string,
+      name: string,
+      asOf: number,
+    ): Promise<{ key: string; sizeBytes: number; etag?: string } | undefined>;
+  };
+  readonly progress: ProgressPort;
+  readonly webhook: WebhookPort;
+  /** Undefined if no engine is configured for the model. */
+  readonly transcription: (model: TranscriptionModel) => TranscriptionEngine | undefined;
+  readonly webhookSecret: (accountId: string, version: number) => Promise<string>;
+  /** The same of the signing key before; undefined where none is accepted. */
+  readonly previousWebhookSecret?: (accountId: string, version: number) => Promise<string | undefined>;
+  readonly codecs: () => AudioPorts;
+  /** Models, with the segmentation of that setting. */
+  readonly engine: (setting: SettingName) => Promise<Engine>;
+  /** Of which version of the service and which models the work of a job is (`workOf`). */
+  readonly work: string;
+  /** The PLDA of an embedder; undefined where it has none. */
+  readonly plda: (embeddingId: string) => Promise<Plda | undefined>;
+  /** How scores of an embedder become probabilities. */
+  readonly identification: (embeddingId: string) => IdentificationParameters;
+  readonly log: Log;
+  readonly now: () => number;
+  /** Lets other requests of the isolate run; the platform's clock moves on only here. */
+  readonly pause: () => Promise<void>;
+  readonly sleep: (ms: number) => Promise<void>;
+  readonly outputTtlMs: number;
+}
