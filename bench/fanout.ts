@@ -4,7 +4,7 @@ import { assemble, settingsOf, writeOutput } from '../src/diarization/index.ts';
 import { BYTES_PER_SAMPLE, CHUNK_SAMPLES, readChunks } from '../src/ingest/chunks.ts';
 import { ingest } from '../src/ingest/pass.ts';
 import { readyShards, SHARD_SAMPLES, SHARD_SECONDS } from '../src/jobs/ingest-state.ts';
-import { bytesSource } from '../src/platform/sources/object-source.ts';
+import { bytesSource } from '../src/platform/r2-objects.ts';
 import { nodeEngine } from './node-engine.ts';
 import { packOfService, pldaOf } from './packs.ts';
 import { replayedParts } from './part-replay.ts';

@@ -6,7 +6,7 @@ import type { JobStore } from '../src/jobs/job-ports.ts';
 import { workOf } from '../src/jobs/work-keys.ts';
 import { createJobStore } from '../src/platform/d1/job-store.ts';
 import { nameOfModels, packOfBuild } from '../src/platform/models-in-use.ts';
-import type { ProgressRpc } from '../src/platform/progress.ts';
+import type { ProgressRpc } from '../src/platform/object-stubs.ts';
 import { startShards } from '../test/helpers/database.ts';
 import { startWorkers } from '../test/helpers/workerd.ts';
 

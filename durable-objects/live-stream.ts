@@ -4,9 +4,9 @@ import { type ChannelEnd, CLOSE, type Kept, LiveChannel } from '../src/jobs/live
 import { FRAME_MS, LiveInput } from '../src/jobs/live-frames.ts';
 import type { LiveOutcome, StreamSetup } from '../src/jobs/live-ports.ts';
 import { tokenDigest } from '../src/jobs/live-streams.ts';
-import { TOKEN_HEADERS } from '../src/platform/live-objects.ts';
+import { TOKEN_HEADERS } from '../src/platform/object-stubs.ts';
 import { type LiveRuntime, liveRuntime } from '../src/services-live.ts';
-import { type RunningPhase, type StoredStream, StreamStorage } from './live/storage.ts';
+import { type RunningPhase, type StoredStream, StreamStorage } from './live-storage.ts';
 
 const UNAUTHORIZED = 401;
 const FORBIDDEN = 403;

@@ -3,9 +3,9 @@ import { TRANSCRIPTION_MODEL_ALIASES, TRANSCRIPTION_MODELS, type TranscriptionMo
 import type { LiveTimes } from './jobs/live-ports.ts';
 import { DEFAULT_WORK_HOURS } from './platform/d1/job-store.ts';
 import { JURISDICTIONS, type Jurisdiction } from './platform/jurisdiction.ts';
-import type { S3Credentials } from './platform/s3-presign.ts';
-import type { OpenAiEngine } from './platform/transcription/openai.ts';
-import type { AiBinding } from './platform/transcription/workers-ai.ts';
+import type { S3Credentials } from './platform/media-store.ts';
+import type { OpenAiEngine } from './platform/openai-engine.ts';
+import type { AiBinding } from './platform/workers-ai-engine.ts';
 
 /** Bindings and variables of the Worker of live streams (`wrangler.live.toml`). The other Workers have them too. */
 export interface LiveEnv {

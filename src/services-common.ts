@@ -4,8 +4,8 @@ import { now, sleep } from './platform/clock.ts';
 import { createJobStore } from './platform/d1/job-store.ts';
 import { objectsIn } from './platform/jurisdiction.ts';
 import { log } from './platform/log.ts';
-import { createMediaService, type MediaStore } from './platform/media.ts';
-import { createProgress } from './platform/progress.ts';
+import { createMediaService, type MediaStore } from './platform/media-store.ts';
+import { createProgress } from './platform/object-stubs.ts';
 import { createQueues, queueSet } from './platform/queues.ts';
 import { createObjectStore } from './platform/r2-objects.ts';
 

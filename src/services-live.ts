@@ -8,7 +8,7 @@ import type { LiveEngine } from './live/types.ts';
 import { turn } from './platform/clock.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
 import { log } from './platform/log.ts';
-import { createStreamTokens } from './platform/stream-token.ts';
+import { createStreamTokens } from './platform/signed-tokens.ts';
 import { inference, resampler } from './services-inference.ts';
 
 /** What a stream's object works with. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { type AudioError, type AudioPorts, type ByteSource, Recording, type Result } from '../../src/audio/index.ts';
-import { bytesSource } from '../../src/platform/sources/object-source.ts';
+import { bytesSource } from '../../src/platform/r2-objects.ts';
 
 /** A recording on disk, decoded as it is read. */
 export interface AudioFile {

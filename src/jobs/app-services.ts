@@ -1,11 +1,9 @@
 import type { Result } from '../audio/types.ts';
-import type { DiarizeRequest } from '../contract/diarize.ts';
-import type { IdentifyRequest } from '../contract/identify.ts';
+import type { UsageQuery, UsageRow } from '../contract/account.ts';
+import type { DiarizeRequest, RecountRequest } from '../contract/diarize.ts';
+import type { IdentifyRequest, VoiceprintRequest } from '../contract/identify.ts';
 import type { TranscriptionModel } from '../contract/languages.ts';
 import type { LiveInput, LiveRequest, LiveStatus } from '../contract/live.ts';
-import type { RecountRequest } from '../contract/recount.ts';
-import type { UsageQuery, UsageRow } from '../contract/usage.ts';
-import type { VoiceprintRequest } from '../contract/voiceprint.ts';
 import type { TurnFormat } from '../formats/index.ts';
 import type { LiveConnection, LiveUpgrade } from './live-ports.ts';
 

@@ -1,7 +1,7 @@
 import type { Result } from '../audio/types.ts';
 import { isDataUrl } from '../contract/data-url.ts';
+import type { RecountRequest } from '../contract/diarize.ts';
 import type { SubmittedVoiceprint } from '../contract/identify.ts';
-import type { RecountRequest } from '../contract/recount.ts';
 import type { CreateJob, JobSpec } from './app-services.ts';
 import { dispatch } from './dispatch.ts';
 import type { ControlPorts, JobPorts } from './job-ports.ts';

@@ -1,11 +1,11 @@
 import { fromBase64 } from '../audio/base64.ts';
 import {
   parseClientMessage,
+  parseTwilioMessage,
   type ResumedMessage,
   type ResumeMessage,
   type ServerMessage,
-} from '../contract/live-messages.ts';
-import { parseTwilioMessage } from '../contract/twilio.ts';
+} from '../contract/live.ts';
 import type { CorrectionEvent, LiveEvent, LiveSession } from '../live/types.ts';
 import {
   type AudioFormat,

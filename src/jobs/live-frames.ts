@@ -1,7 +1,6 @@
 import { expandMuLaw } from '../audio/index.ts';
 import type { Resampler, ResamplerPort } from '../audio/types.ts';
-import type { ENVELOPES, Encoding, SampleRateHz } from '../contract/live.ts';
-import type { CorrectionMessage, SpeakerMessage } from '../contract/live-messages.ts';
+import type { CorrectionMessage, ENVELOPES, Encoding, SampleRateHz, SpeakerMessage } from '../contract/live.ts';
 import { speakerLabel } from '../diarization/index.ts';
 import type { CorrectionEvent, TurnEvent } from '../live/types.ts';
 

@@ -4,10 +4,10 @@ import type { DiarizeRequest } from '../contract/diarize.ts';
 import { createJobStore } from '../platform/d1/job-store.ts';
 import { createLiveStore } from '../platform/d1/live-store.ts';
 import { createMediaRows } from '../platform/d1/media-rows.ts';
-import { createUsage } from '../platform/d1/usage.ts';
-import { createNotedUpload } from '../platform/noted-upload.ts';
+import { createUsage } from '../platform/d1/usage-records.ts';
 import { createQueues } from '../platform/queues.ts';
 import { createObjectStore } from '../platform/r2-objects.ts';
+import { createNotedUpload } from '../platform/r2-uploads.ts';
 import type { JobPorts, ObjectStore, Queued } from './job-ports.ts';
 import { expire, failOverdue, resendLost } from './sweeps.ts';
 

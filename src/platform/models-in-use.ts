@@ -1,4 +1,5 @@
 import manifestJson from '../../models/manifest.json';
+import { DEFAULT_IDENTIFICATION, decodeVoiceprint, type IdentificationParameters } from '../voiceprint/index.ts';
 import { type ModelPack, packInUse, parseManifest, segmentationFile, segmentationsOf } from './onnx/manifest.ts';
 
 let pack: ModelPack | undefined;
@@ -28,4 +29,36 @@ function fnv1a(text: string): string {
   let hash = 0x811c9dc5;
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
   return (hash >>> 0).toString(16).padStart(8, '0');
+}
+
+/** The embedder in use, as the manifest describes it. */
+function embedder() {
+  return packOfBuild().embedding;
+}
+
+/** What was fitted for an embedder; general values where nothing was, or for another one than that in use. */
+export function identificationOf(embeddingId: string): IdentificationParameters {
+  const { id, identification } = embedder();
+  return id === embeddingId && identification !== undefined ? identification : DEFAULT_IDENTIFICATION;
+}
+
+/** What is wrong with a voiceprint that a caller sends, as the end of a sentence; undefined for a good one. */
+export function voiceprintFault(text: string): string | undefined {
+  const decoded = decodeVoiceprint(text);
+  if (!decoded.ok) {
+    switch (decoded.error.kind) {
+      case 'foreign':
+        return 'is not a voiceprint of this service';
+      case 'damaged':
+        return 'is damaged: it was cut or changed after it was made';
+      case 'version':
+        return `has format version ${decoded.error.version}, which this service does not know`;
+    }
+  }
+  const { id, facts } = embedder();
+  const { embeddingId, embedding } = decoded.value;
+  if (embeddingId !== id || embedding.length !== facts.dimension) {
+    return `was made with the model ${embeddingId}, not with ${id}, which is in use: make it again`;
+  }
+  return undefined;
 }

@@ -1,6 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { KEY_TEST_ANSWER, keyTestSchema } from '../contract/key-test.ts';
-import { parseUsageQuery, usageReport, usageSchema } from '../contract/usage.ts';
+import { KEY_TEST_ANSWER, keyTestSchema, parseUsageQuery, usageReport, usageSchema } from '../contract/account.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
 
 /** GET /v1/test: tells whether a key works. */

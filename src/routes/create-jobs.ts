@@ -1,7 +1,12 @@
 import { z } from '@hono/zod-openapi';
-import { diarizeBodySchema, parseDiarizeBody } from '../contract/diarize.ts';
+import { diarizeBodySchema, parseDiarizeBody, parseRecountBody, recountBodySchema } from '../contract/diarize.ts';
 import { apiErrorSchema, type FieldError, mapParsed, onePerField, type Parsed } from '../contract/errors.ts';
-import { identifyBodySchema, parseIdentifyBody } from '../contract/identify.ts';
+import {
+  identifyBodySchema,
+  parseIdentifyBody,
+  parseVoiceprintBody,
+  voiceprintBodySchema,
+} from '../contract/identify.ts';
 import {
   IDEMPOTENCY_KEY,
   IDEMPOTENCY_KEY_HEADER,
@@ -10,12 +15,10 @@ import {
   jobCreatedSchema,
 } from '../contract/jobs.ts';
 import { MEDIA_NAME_RULE, MEDIA_SCHEME, mediaName } from '../contract/media.ts';
-import { parseRecountBody, recountBodySchema } from '../contract/recount.ts';
-import { parseVoiceprintBody, voiceprintBodySchema } from '../contract/voiceprint.ts';
 import type { AppServices, CreateJob, JobSpec } from '../jobs/app-services.ts';
 import { checkSourceUrl, checkWebhookUrl } from '../jobs/url-policy.ts';
+import { canPay } from '../middleware/access.ts';
 import type { AppContext } from '../middleware/context.ts';
-import { canPay } from '../middleware/credit.ts';
 import { readJsonBody } from '../middleware/json-body.ts';
 import { type Endpoint, endpoint, errorResponses } from './endpoint.ts';
 import { jobOfCaller } from './job-routes.ts';

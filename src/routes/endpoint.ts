@@ -5,12 +5,9 @@ import { type ApiError, apiErrorSchema, validationErrorSchema } from '../contrac
 import { jobCreatedSchema } from '../contract/jobs.ts';
 import { openAiErrorSchema } from '../contract/openai.ts';
 import type { Scope } from '../jobs/app-services.ts';
-import { authenticate, requireScope } from '../middleware/auth.ts';
+import { authenticate, countRequest, limitClient, requireScope } from '../middleware/access.ts';
 import type { AppContext, AppEnv, AppMiddleware } from '../middleware/context.ts';
-import { limitClient } from '../middleware/flood-limits.ts';
-import { answerErrorsAsOpenAi } from '../middleware/openai-errors.ts';
-import { countRequest } from '../middleware/rate-limit.ts';
-import { type Refusal, refuse } from '../middleware/refusals.ts';
+import { answerErrorsAsOpenAi, type Refusal, refuse } from '../middleware/refusals.ts';
 
 const RATE_HEADERS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const;
 

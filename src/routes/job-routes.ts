@@ -23,7 +23,7 @@ import { annotationSchema, type ErrorOutput } from '../contract/outputs.ts';
 import type { JobView, JobWatchItem } from '../jobs/app-services.ts';
 import { isTerminal } from '../jobs/job-record.ts';
 import { FINAL_EVENT_ID } from '../jobs/job-views.ts';
-import { keyCheck } from '../middleware/auth.ts';
+import { keyCheck } from '../middleware/access.ts';
 import type { AppContext } from '../middleware/context.ts';
 import { type Endpoint, endpoint, errorResponses } from './endpoint.ts';
 

@@ -8,7 +8,7 @@ import {
   parseLiveBody,
 } from '../contract/live.ts';
 import type { LiveView } from '../jobs/app-services.ts';
-import { canPay } from '../middleware/credit.ts';
+import { canPay } from '../middleware/access.ts';
 import { readJsonBody } from '../middleware/json-body.ts';
 import type { Refusal } from '../middleware/refusals.ts';
 import { endpoint, errorResponses } from './endpoint.ts';

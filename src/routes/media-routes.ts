@@ -2,9 +2,9 @@ import { z } from '@hono/zod-openapi';
 import { headerRefs } from '../contract/api-document.ts';
 import { mediaAddressSchema, mediaBodySchema, parseMediaBody, rawBytesSchema } from '../contract/media.ts';
 import { RECORDING_MAX_BYTES } from '../jobs/app-services.ts';
+import { countAddressCall } from '../middleware/access.ts';
 import type { AppContext } from '../middleware/context.ts';
 import { readJsonBody } from '../middleware/json-body.ts';
-import { countAddressCall } from '../middleware/rate-limit.ts';
 import type { Refusal } from '../middleware/refusals.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
 

@@ -1,9 +1,8 @@
-import { parseIdentifyBody } from '../contract/identify.ts';
+import { parseIdentifyBody, parseVoiceprintBody } from '../contract/identify.ts';
 import type { KnownSpeaker, OpenAiError } from '../contract/openai.ts';
-import { parseVoiceprintBody } from '../contract/voiceprint.ts';
 import type { AppServices, CreateJob, JobService, JobView } from '../jobs/app-services.ts';
 import { isTerminal } from '../jobs/job-record.ts';
-import { type OpenAiErrorStatus, openAiErrorBody } from '../middleware/openai-errors.ts';
+import { type OpenAiErrorStatus, openAiErrorBody } from '../middleware/refusals.ts';
 
 /** How long a request waits for its jobs. */
 export const MAX_WAIT_MS = 15 * 60_000;

@@ -18,12 +18,11 @@ import {
   verboseTranscriptionSchema,
 } from '../contract/openai.ts';
 import type { AppServices, Scope, Transcript } from '../jobs/app-services.ts';
-import { keyCheck } from '../middleware/auth.ts';
+import { canPay, keyCheck } from '../middleware/access.ts';
 import type { AppContext } from '../middleware/context.ts';
-import { canPay } from '../middleware/credit.ts';
 import { readForm } from '../middleware/form-body.ts';
-import { answerOpenAiError } from '../middleware/openai-errors.ts';
 import type { Refusal } from '../middleware/refusals.ts';
+import { answerOpenAiError } from '../middleware/refusals.ts';
 import { type Endpoint, endpoint, openAiErrorResponses } from './endpoint.ts';
 import { answerOf, byteStream, eventsOf } from './openai-answers.ts';
 import {

@@ -8,12 +8,12 @@ import type { JobPorts, JobStore, ObjectStore, Queued } from '../../src/jobs/job
 import type { IngestedRecording, IngestState, JobRecord } from '../../src/jobs/job-record.ts';
 import { chunkKey } from '../../src/jobs/work-keys.ts';
 import { createJobStore } from '../../src/platform/d1/job-store.ts';
-import { createMediaService } from '../../src/platform/media.ts';
+import { createMediaService } from '../../src/platform/media-store.ts';
+import { identificationOf } from '../../src/platform/models-in-use.ts';
 import { createObjectStore } from '../../src/platform/r2-objects.ts';
-import { createSources, type SourcesOptions } from '../../src/platform/sources/index.ts';
-import { identificationOf } from '../../src/platform/voiceprints.ts';
+import { deriveWebhookSecret } from '../../src/platform/signed-tokens.ts';
+import { createSources, type SourcesOptions } from '../../src/platform/sources/sources.ts';
 import { createWebhookClient } from '../../src/platform/webhook-client.ts';
-import { deriveWebhookSecret } from '../../src/platform/webhook-secret.ts';
 import { audioPorts } from './audio.ts';
 import { startShards, startStorage } from './database.ts';
 import { fakePorts } from './fake-models.ts';

@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers';
-import { type StoredStream, StreamStorage } from '../../durable-objects/live/storage.ts';
+import { type StoredStream, StreamStorage } from '../../durable-objects/live-storage.ts';
 import type { ChannelState } from '../../src/jobs/live-channel.ts';
 import type { LiveOutcome } from '../../src/jobs/live-ports.ts';
 

@@ -3,7 +3,7 @@ import { startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import { admitAll } from '../../jobs/end-job.ts';
 import type { JobPorts, JobStore } from '../../jobs/job-ports.ts';
-import { WAITING_ACCOUNTS_SQL, WAITING_SQL } from './admission.ts';
+import { WAITING_ACCOUNTS_SQL, WAITING_SQL } from './account-limits.ts';
 import { createJobStore } from './job-store.ts';
 
 const NOW = 1_800_000_000_000;

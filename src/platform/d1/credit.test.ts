@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startShards, startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
-import { canPay } from './credit.ts';
+import { canPay } from './account-limits.ts';
 import { createJobStore } from './job-store.ts';
 import { createLiveStore } from './live-store.ts';
 

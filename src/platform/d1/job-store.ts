@@ -3,15 +3,27 @@ import { LEASE_MS } from '../../jobs/dispatch.ts';
 import { IDEMPOTENCY_TTL_MS, type JobStore, type NewJob } from '../../jobs/job-ports.ts';
 import type { JobRecord, StoredSpec } from '../../jobs/job-record.ts';
 import { signingVersions } from '../../jobs/webhook-signature.ts';
-import { admit, beginsAtOnce, estimatedSeconds, WORK_OF_JOB, waitingAccounts } from './admission.ts';
-import { hasCreditLeft } from './credit.ts';
-import { deletedJobs, endWithoutResult, removeJob } from './job-endings.ts';
+import {
+  admit,
+  beginsAtOnce,
+  estimatedSeconds,
+  hasCreditLeft,
+  WORK_OF_JOB,
+  waitingAccounts,
+} from './account-limits.ts';
 import { listJobs } from './job-list.ts';
-import { finishIngest, nextStep, reserve, startJob } from './job-starts.ts';
+import { deletedJobs, endWithoutResult, finishIngest, nextStep, removeJob, reserve, startJob } from './job-states.ts';
 import { outboxOf } from './outbox.ts';
-import { forget } from './retention.ts';
-import { type JobRow, jobFromRow } from './rows.ts';
-import { deleteJobOutbox, hasChanged, insertFirstStep, insertWebhookAfterChange, selectJob } from './statements.ts';
+import {
+  deleteJobOutbox,
+  hasChanged,
+  insertFirstStep,
+  insertWebhookAfterChange,
+  type JobRow,
+  jobFromRow,
+  selectJob,
+} from './statements.ts';
+import { forget } from './usage-records.ts';
 
 /** Audio that an account has in work at most; what it asks for beyond that waits. */
 export const DEFAULT_WORK_HOURS = 200;

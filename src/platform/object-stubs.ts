@@ -1,0 +1,112 @@
+import { proxyDurable } from 'itty-durable';
+import type { QuotaService } from '../jobs/app-services.ts';
+import type { CopiesPort, ProgressPort, ShardStart } from '../jobs/job-ports.ts';
+import type { LiveObjects, StreamSetup, StreamTokenKind } from '../jobs/live-ports.ts';
+
+/** The methods of the job-progress object that may be called from outside. */
+export interface ProgressRpc {
+  begin(jobId: string, tag: string): Promise<void>;
+  reportIngest(share: number): Promise<void>;
+  ready(tag: string, shards: number): Promise<void>;
+  expect(tag: string, shardCount: number): Promise<void>;
+  startShard(shard: number, tag: string): Promise<ShardStart>;
+  report(shard: number, tag: string, fraction: number): Promise<boolean>;
+  putBack(shard: number, tag: string, dueAt: number, isForgiven: boolean): Promise<void>;
+  partDone(shard: number, tag: string): Promise<boolean>;
+  restart(tag: string): Promise<void>;
+  resend(): Promise<void>;
+  end(): Promise<void>;
+  fraction(): Promise<number>;
+}
+
+/** `ProgressPort` over one Durable Object a job. */
+export function createProgress(namespace: DurableObjectNamespace): ProgressPort {
+  // The binding's type does not say which class stands after it; `durable-objects/` may not be imported here.
+  const of = (jobId: string) => namespace.get(namespace.idFromName(jobId)) as unknown as ProgressRpc;
+  return {
+    begin: (jobId, tag) => of(jobId).begin(jobId, tag),
+    reportIngest: (jobId, share) => of(jobId).reportIngest(share),
+    ready: (jobId, tag, shards) => of(jobId).ready(tag, shards),
+    expect: (jobId, tag, shardCount) => of(jobId).expect(tag, shardCount),
+    // What an object answers is an RPC result with methods of its own; the steps want the plain value.
+    startShard: async (jobId, shard, tag) => ({ ...(await of(jobId).startShard(shard, tag)) }),
+    report: (jobId, shard, tag, fraction) => of(jobId).report(shard, tag, fraction),
+    putBack: (jobId, shard, tag, dueAt, isForgiven) => of(jobId).putBack(shard, tag, dueAt, isForgiven),
+    partDone: (jobId, shard, tag) => of(jobId).partDone(shard, tag),
+    restart: (jobId, tag) => of(jobId).restart(tag),
+    resend: (jobId) => of(jobId).resend(),
+    end: (jobId) => of(jobId).end(),
+    fraction: (jobId) => of(jobId).fraction(),
+  };
+}
+
+/** The method of the copying object that may be called from outside. */
+export interface CopyRpc {
+  request(jobId: string, url: string, maxBytes: number): Promise<void>;
+}
+
+/** `CopiesPort` over one Durable Object a job. */
+export function createCopies(namespace: DurableObjectNamespace): CopiesPort {
+  // The binding's type does not say which class stands after it; `durable-objects/` may not be imported here.
+  const of = (jobId: string) => namespace.get(namespace.idFromName(jobId)) as unknown as CopyRpc;
+  return { request: (jobId, url, maxBytes) => of(jobId).request(jobId, url, maxBytes) };
+}
+
+/** Carry the token to the stream's object. */
+export const TOKEN_HEADERS: Readonly<Record<StreamTokenKind, string>> = {
+  connect: 'X-Stream-Token',
+  resume: 'X-Resume-Token',
+};
+
+/** What the object refuses an upgrade for. */
+const REFUSALS = { 401: 'bad_stream_token', 403: 'origin_not_allowed', 503: 'overloaded' } as const;
+
+/** The methods of the live-stream object that may be called from outside. */
+interface LiveRpc {
+  open(setup: StreamSetup): Promise<boolean>;
+  discard(): Promise<void>;
+  wake(): Promise<boolean>;
+}
+
+/** `LiveObjects` over one Durable Object a stream. */
+export function createLiveObjects(namespace: DurableObjectNamespace): LiveObjects {
+  const stub = (streamId: string) => namespace.get(namespace.idFromName(streamId));
+  // The binding's type does not say which class stands behind it; `durable-objects/` may not be imported here.
+  const rpc = (streamId: string) => stub(streamId) as unknown as LiveRpc;
+  return {
+    open: (setup) => rpc(setup.streamId).open(setup),
+    discard: (streamId) => rpc(streamId).discard(),
+    wake: (streamId) => rpc(streamId).wake(),
+    async connect(streamId, { kind, token, origin }) {
+      const headers = new Headers({ Upgrade: 'websocket', [TOKEN_HEADERS[kind]]: token });
+      if (origin !== undefined) headers.set('Origin', origin);
+      const { webSocket, status } = await stub(streamId).fetch('https://live/', { headers });
+      if (webSocket) return { ok: true, value: webSocket };
+      const refusal = REFUSALS[status as keyof typeof REFUSALS];
+      if (!refusal) throw new Error(`the object of a stream answered ${status}`);
+      return { ok: false, error: { kind: refusal } };
+    },
+  };
+}
+
+/** The method of an account's object that is called from outside. */
+export interface QuotaRpc {
+  count(endpoint: string): { readonly count: number; readonly resetMs: number };
+}
+
+/** `QuotaService` over one Durable Object an account. */
+export function createQuota(namespace: DurableObjectNamespace): QuotaService {
+  // The library's types say nothing of the class: `durable-objects/account-quota.ts` is held to the same interface.
+  const accounts: { get(accountId: string): Promised<QuotaRpc> } = proxyDurable(namespace, {
+    name: 'ACCOUNT_QUOTA',
+    parse: true,
+  });
+  return { count: (accountId, endpoint) => accounts.get(accountId).count(endpoint) };
+}
+
+/** The methods of an object, as they are called from elsewhere. */
+type Promised<T> = {
+  readonly [name in keyof T]: T[name] extends (...args: infer Args) => infer Result
+    ? (...args: Args) => Promise<Result>
+    : never;
+};
