@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { TRANSCRIPTION_MODEL_ALIASES, TRANSCRIPTION_MODELS, type TranscriptionModel } from './contract/languages.ts';
 import type { LiveTimes } from './jobs/live-ports.ts';
-import { DEFAULT_WORK_HOURS } from './platform/d1/job-store.ts';
+import { DEFAULT_WORK_HOURS } from './platform/d1/job-rows.ts';
 import { JURISDICTIONS, type Jurisdiction } from './platform/jurisdiction.ts';
 import type { S3Credentials } from './platform/media-store.ts';
 import type { OpenAiEngine } from './platform/openai-engine.ts';

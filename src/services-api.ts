@@ -5,7 +5,6 @@ import { createJob, createRecount } from './jobs/create-job.ts';
 import { cancelJob, deleteJob } from './jobs/end-job.ts';
 import { MAX_FAULTS } from './jobs/faults.ts';
 import { outboxId } from './jobs/job-messages.ts';
-import type { ControlPorts } from './jobs/job-ports.ts';
 import type { JobRecord } from './jobs/job-record.ts';
 import { type CursorPort, listJobs, MIN_POLL_MS, SharedReads, watchJob } from './jobs/job-views.ts';
 import { createLiveService, sweepStreams } from './jobs/live-streams.ts';
@@ -22,7 +21,7 @@ import { createLiveObjects, createQuota } from './platform/object-stubs.ts';
 import { canFollowStreams } from './platform/onnx/manifest.ts';
 import { createFloodLimits } from './platform/rate-limiters.ts';
 import { createStreamTokens, readCursor, signCursor } from './platform/signed-tokens.ts';
-import { configOf, controlPorts, mediaOf, objectsOf } from './services-common.ts';
+import { type ControlPorts, configOf, controlPorts, mediaOf, objectsOf } from './services-common.ts';
 
 /** Rows and objects of live streams over this Worker's bindings. */
 const livePorts = (env: ApiEnv) => ({

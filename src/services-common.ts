@@ -1,7 +1,8 @@
 import { type Config, type Env, readConfig } from './env.ts';
-import type { ControlPorts } from './jobs/job-ports.ts';
+import type { StepPorts } from './jobs/job-ports.ts';
+import type { JobStore } from './jobs/job-store.ts';
 import { now, sleep } from './platform/clock.ts';
-import { createJobStore } from './platform/d1/job-store.ts';
+import { createJobStore } from './platform/d1/job-rows.ts';
 import { objectsIn } from './platform/jurisdiction.ts';
 import { log } from './platform/log.ts';
 import { createMediaService, type MediaStore } from './platform/media-store.ts';
@@ -26,6 +27,12 @@ export function mediaOf(env: Env): MediaStore {
   const { signingKey, previousSigningKey, s3 } = configOf(env);
   return createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, previousSigningKey, s3, now });
 }
+
+/** What it takes to create, watch, cancel and clean up jobs: no models. */
+export type ControlPorts = StepPorts<
+  'queue' | 'objects' | 'progress' | 'log' | 'now' | 'sleep' | 'outputTtlMs',
+  JobStore
+>;
 
 /** The ports without models over the Worker's bindings. */
 export const controlPorts = (env: Env): ControlPorts => ({

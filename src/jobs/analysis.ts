@@ -20,7 +20,7 @@ const LENGTH_BYTES = 4;
  * missing, nothing is stored: the job can then not be recounted.
  */
 export async function keepAnalysis(
-  ports: JobPorts,
+  ports: Pick<JobPorts, 'objects' | 'work' | 'log'>,
   jobId: string,
   pulse: () => Promise<void> = async () => undefined,
 ): Promise<void> {
@@ -59,7 +59,10 @@ export interface Analysis {
 }
 
 /** @returns undefined if it was deleted, or made by another version of the service or by other models */
-export async function openAnalysis(ports: JobPorts, jobId: string): Promise<Analysis | undefined> {
+export async function openAnalysis(
+  ports: Pick<JobPorts, 'objects' | 'work'>,
+  jobId: string,
+): Promise<Analysis | undefined> {
   const key = analysisKey(jobId);
   const sizeBytes = await ports.objects.sizeBytes(key);
   if (sizeBytes === undefined) return undefined;

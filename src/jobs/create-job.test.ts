@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startStorage } from '../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import { fileIdOf } from '../formats/file-id.ts';
-import { createJobStore } from '../platform/d1/job-store.ts';
+import { createJobStore } from '../platform/d1/job-rows.ts';
 import { createObjectStore } from '../platform/r2-objects.ts';
 import type { JobSpec } from './app-services.ts';
 import { createJob, detach } from './create-job.ts';

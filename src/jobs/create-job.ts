@@ -3,18 +3,23 @@ import { isDataUrl } from '../contract/data-url.ts';
 import type { RecountRequest } from '../contract/diarize.ts';
 import type { SubmittedVoiceprint } from '../contract/identify.ts';
 import type { CreateJob, JobSpec } from './app-services.ts';
+import type { DispatchPorts } from './dispatch.ts';
 import { dispatch } from './dispatch.ts';
-import type { ControlPorts, JobPorts } from './job-ports.ts';
+import type { JobPorts, StepPorts } from './job-ports.ts';
 import type { JobRecord, StoredSpec } from './job-record.ts';
+import type { JobCreation, JobReader } from './job-store.ts';
 import { liveOutputKey } from './stored-output.ts';
 import { analysisKey, INLINE_URL, inlineUrlKey, voiceprintsKey } from './work-keys.ts';
+
+/** What it takes to make a job. */
+export type CreatePorts = DispatchPorts & StepPorts<'objects', JobCreation & JobReader>;
 
 /**
  * Makes a job and sends its first step. With an idempotency key that was used for the same body, the job of that first
  * call.
  */
 export async function createJob(
-  ports: Pick<JobPorts, 'store' | 'queue' | 'objects' | 'now' | 'log'>,
+  ports: CreatePorts,
   input: CreateJob,
   id: string,
 ): Promise<Result<JobRecord, { kind: 'idempotency_conflict' | 'payment_required' }>> {
@@ -39,7 +44,7 @@ export async function createJob(
  * one would be free of charge.
  */
 async function replayed(
-  store: JobPorts['store'],
+  store: CreatePorts['store'],
   { accountId, idempotency }: CreateJob,
   now: number,
 ): Promise<Result<JobRecord, { kind: 'idempotency_conflict' | 'payment_required' }>> {
@@ -92,7 +97,7 @@ export async function readVoiceprints(
  * @param source a job of the account
  */
 export async function createRecount(
-  ports: ControlPorts,
+  ports: CreatePorts & Pick<JobPorts, 'outputTtlMs'>,
   source: JobRecord,
   bounds: RecountRequest,
   options: Pick<CreateJob, 'idempotency'> & { readonly id: string },

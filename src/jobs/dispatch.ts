@@ -1,12 +1,14 @@
 import { type OutboxMessage, outboxId } from './job-messages.ts';
-import type { JobPorts } from './job-ports.ts';
+import type { JobPorts, StepPorts } from './job-ports.ts';
+import type { JobOutbox, JobSteps } from './job-store.ts';
 
 /** How long a step in work may stay silent before it counts as lost. It renews its lease well before that. */
 export const LEASE_MS = 60_000;
 /** How long a message may wait in its queue before it counts as lost: after a backlog, waiting is no fault. */
 export const QUEUE_LEASE_MS = 15 * 60_000;
 
-type DispatchPorts = Pick<JobPorts, 'store' | 'queue' | 'now' | 'log'>;
+/** What it takes to send messages. */
+export type DispatchPorts = StepPorts<'queue' | 'now' | 'log', Pick<JobOutbox, 'renewLease' | 'renewLeases'>>;
 
 /**
  * Sends a message whose outbox row exists already. A failing queue or database is no error here: the row stays, and the
@@ -119,7 +121,7 @@ export function createPulse(
  * @throws JobGone within ten seconds of the job's end, without waiting for `work`
  */
 export async function keepLease<T>(
-  ports: JobPorts,
+  ports: StepPorts<'now' | 'log', Pick<JobSteps, 'keep'>>,
   jobId: string,
   outboxRowId: string,
   work: (signal: AbortSignal) => Promise<T>,

@@ -1,11 +1,16 @@
 import type { JobKind } from './app-services.ts';
+import type { DispatchPorts } from './dispatch.ts';
 import { dispatch, dispatchAll } from './dispatch.ts';
-import type { ControlPorts, JobOutcome, JobPorts } from './job-ports.ts';
+import type { JobPorts, StepPorts } from './job-ports.ts';
 import type { JobRecord } from './job-record.ts';
+import type { JobAdmission, JobEndings, JobOutcome, JobReader } from './job-store.ts';
 import { analysisKey, outputKey, workPrefix } from './work-keys.ts';
 
+/** What it takes to end a job and to begin the account's next one. */
+export type EndPorts = DispatchPorts & StepPorts<'objects' | 'progress', JobEndings & JobReader & JobAdmission>;
+
 /** Ends a job whose output is written, tells its webhook and removes what it had in work. */
-export async function succeed(ports: JobPorts, job: JobRecord, outcome: JobOutcome): Promise<void> {
+export async function succeed(ports: EndPorts, job: JobRecord, outcome: JobOutcome): Promise<void> {
   if (!(await ports.store.succeed(job.id, outcome, ports.now()))) {
     await dropOrphan(ports, job.id);
     return;
@@ -16,7 +21,7 @@ export async function succeed(ports: JobPorts, job: JobRecord, outcome: JobOutco
 }
 
 /** Deletes an output that was written while its job was canceled or deleted. */
-async function dropOrphan(ports: JobPorts, jobId: string): Promise<void> {
+async function dropOrphan(ports: EndPorts, jobId: string): Promise<void> {
   const job = await ports.store.find(jobId);
   if (job?.status !== 'succeeded') await ports.objects.deleteMany([outputKey(jobId), analysisKey(jobId)]);
 }
@@ -24,11 +29,7 @@ async function dropOrphan(ports: JobPorts, jobId: string): Promise<void> {
 /**
  * Ends a job as `failed`, tells its webhook and removes what it had in work. Harmless when the job has ended already.
  */
-export async function failJob(
-  ports: ControlPorts,
-  jobId: string,
-  error: { code: string; message: string },
-): Promise<void> {
+export async function failJob(ports: EndPorts, jobId: string, error: { code: string; message: string }): Promise<void> {
   const failed = await ports.store.fail(jobId, error, ports.now());
   if (!failed) return;
   ports.log('info', 'job_failed', { jobId, code: error.code });
@@ -41,7 +42,7 @@ export async function failJob(
  * and nothing is kept of its work. What a crash leaves of this, the sweep does.
  */
 export async function afterEnd(
-  ports: ControlPorts,
+  ports: EndPorts,
   { id, accountId, webhookUrl }: Pick<JobRecord, 'id' | 'accountId' | 'webhookUrl'>,
 ): Promise<void> {
   if (webhookUrl) await dispatch(ports, { step: 'webhook', jobId: id, attempt: 0 });
@@ -57,7 +58,7 @@ export async function afterEnd(
  * Deletes what an ended job had in work: copy, chunks and parts of its recording. What a crash leaves behind is found
  * by the sweep.
  */
-export async function removeWork(ports: Pick<ControlPorts, 'objects'>, jobId: string): Promise<void> {
+export async function removeWork(ports: Pick<JobPorts, 'objects'>, jobId: string): Promise<void> {
   for (;;) {
     const keys = await ports.objects.list(workPrefix(jobId), 1000);
     if (keys.length === 0) return;
@@ -73,7 +74,7 @@ const CANCELED = { code: 'canceled', message: 'The job was canceled.' } as const
  *
  * @returns the job as it is now; undefined when the account has no such job
  */
-export async function cancelJob(ports: ControlPorts, accountId: string, jobId: string): Promise<JobRecord | undefined> {
+export async function cancelJob(ports: EndPorts, accountId: string, jobId: string): Promise<JobRecord | undefined> {
   const job = await ports.store.findOwned(accountId, jobId);
   if (!job) return undefined;
   if (await ports.store.cancel(jobId, CANCELED, ports.now())) {
@@ -90,7 +91,7 @@ export async function cancelJob(ports: ControlPorts, accountId: string, jobId: s
  *
  * @returns false when the account has no such job
  */
-export async function deleteJob(ports: ControlPorts, accountId: string, jobId: string): Promise<boolean> {
+export async function deleteJob(ports: EndPorts, accountId: string, jobId: string): Promise<boolean> {
   if (!(await ports.store.remove(accountId, jobId, ports.now()))) return false;
   ports.log('info', 'job_deleted', { jobId });
   // The row is deleted first, so that nothing reads these objects; the sweep deletes what a crash leaves.
@@ -116,7 +117,7 @@ export function billOf(
   return { billedSeconds, creditSeconds: billedSeconds };
 }
 
-type AdmitPorts = Pick<ControlPorts, 'store' | 'queue' | 'now' | 'log'>;
+type AdmitPorts = DispatchPorts & { readonly store: JobAdmission };
 
 /**
  * Starts waiting jobs of an account as far as its limit of work allows. Faults are only logged: the sweep tries again.

@@ -5,7 +5,8 @@ import { createPulse, JobGone } from './dispatch.ts';
 import { MAX_STARTS } from './faults.ts';
 import { handleMessage } from './handle-message.ts';
 import type { Message, WebhookMessage } from './job-messages.ts';
-import type { JobPorts, JobStore } from './job-ports.ts';
+import type { JobPorts } from './job-ports.ts';
+import type { JobStore } from './job-store.ts';
 import { Mutex } from './mutex.ts';
 import { resendLost } from './sweeps.ts';
 

@@ -24,7 +24,7 @@ export async function findIngest(
 }
 
 /** The same where it must be there. @throws JobGone when it is not: the job has ended and its work was removed */
-export async function readIngest(ports: JobPorts, jobId: string): Promise<IngestState> {
+export async function readIngest(ports: Pick<JobPorts, 'objects' | 'work'>, jobId: string): Promise<IngestState> {
   const stored = await findIngest(ports, jobId);
   if (!stored) throw new JobGone(jobId);
   return stored.state;
@@ -32,7 +32,7 @@ export async function readIngest(ports: JobPorts, jobId: string): Promise<Ingest
 
 /** @throws JobGone when the recording was not read as a whole: its work was removed */
 export async function readRecording(
-  ports: JobPorts,
+  ports: Pick<JobPorts, 'objects' | 'work'>,
   jobId: string,
 ): Promise<{ readonly recording: IngestedRecording; readonly tag: string }> {
   const state = await readIngest(ports, jobId);

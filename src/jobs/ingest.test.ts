@@ -13,8 +13,9 @@ import { MEDIA_TTL_MS } from '../platform/media-store.ts';
 import { RetryStep } from './faults.ts';
 import { handleMessage } from './handle-message.ts';
 import { ingestJob } from './ingest.ts';
-import type { JobPorts, JobStore, ObjectStore, OpenSource } from './job-ports.ts';
+import type { JobPorts, ObjectStore, OpenSource } from './job-ports.ts';
 import type { JobRecord } from './job-record.ts';
+import type { JobStore } from './job-store.ts';
 import { Mutex } from './mutex.ts';
 import { chunkKey, copyKey, ingestKey } from './work-keys.ts';
 

@@ -1,7 +1,7 @@
 import type { Result } from '../audio/types.ts';
 import type { JobPage, JobStatus, JobView, JobWatchItem } from './app-services.ts';
-import type { JobPorts, ListPosition } from './job-ports.ts';
 import { isTerminal } from './job-record.ts';
+import type { JobLists, ListPosition } from './job-store.ts';
 
 /** Makes and reads the opaque texts that stand for a place in one account's list with one filter. */
 export interface CursorPort {
@@ -12,7 +12,7 @@ export interface CursorPort {
 
 /** A page of an account's jobs, newest first. Jobs that come in meanwhile shift nothing: a page begins behind a job, not at a number. */
 export async function listJobs(
-  store: JobPorts['store'],
+  store: JobLists,
   cursors: CursorPort,
   accountId: string,
   query: { readonly limit: number; readonly status?: JobStatus; readonly cursor?: string },

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startShards, startStorage } from '../../test/helpers/database.ts';
 import { ingestedState } from '../../test/helpers/job-world.ts';
-import { createJobStore } from '../platform/d1/job-store.ts';
+import { createJobStore } from '../platform/d1/job-rows.ts';
 import { createObjectStore } from '../platform/r2-objects.ts';
 import type { CreateJob } from './app-services.ts';
 import { createJob } from './create-job.ts';
@@ -10,7 +10,8 @@ import { cancelJob, deleteJob } from './end-job.ts';
 import { handleMessage } from './handle-message.ts';
 import { saveIngest } from './ingest-state.ts';
 import type { Message, WebhookMessage } from './job-messages.ts';
-import type { JobPorts, JobStore, Queued } from './job-ports.ts';
+import type { JobPorts, Queued } from './job-ports.ts';
+import type { JobStore } from './job-store.ts';
 import { Mutex } from './mutex.ts';
 import { expire } from './sweeps.ts';
 import { ingestKey, outputKey, partKey } from './work-keys.ts';

@@ -64,7 +64,7 @@ export type OutputText = Iterable<string> | AsyncIterable<string>;
 
 /** A job whose parts are all there, about to be assembled. */
 export interface Assembly {
-  readonly ports: JobPorts;
+  readonly ports: Pick<JobPorts, 'objects' | 'plda' | 'identification'>;
   readonly job: JobRecord;
   readonly recording: IngestedRecording;
   readPart(shard: number, offset: number, length: number): Promise<Uint8Array>;

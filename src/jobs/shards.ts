@@ -2,6 +2,7 @@ import { release } from '../audio/index.ts';
 import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
 import type { EmbeddingPort, SegmentationPort } from '../diarization/types.ts';
 import { CHUNK_SAMPLES, readChunks } from '../ingest/chunks.ts';
+import type { RequestPorts } from './ingest.ts';
 import { requestIngest } from './ingest.ts';
 import {
   findIngest,
@@ -17,6 +18,9 @@ import type { Engine, JobPorts } from './job-ports.ts';
 import type { IngestState } from './job-record.ts';
 import { chunkKey, partKey } from './work-keys.ts';
 
+type HandOutPorts = RequestPorts & Pick<JobPorts, 'progress' | 'work'>;
+type ShardPorts = HandOutPorts & Pick<JobPorts, 'objects' | 'engine'>;
+
 const SAMPLE_RATE_HZ = 16000;
 
 /**
@@ -27,7 +31,7 @@ const SAMPLE_RATE_HZ = 16000;
  * @returns undefined where nothing is to be done
  */
 export async function beginShard(
-  ports: JobPorts,
+  ports: ShardPorts,
   { jobId, shard }: ShardMessage,
   turnWaitMs: number,
 ): Promise<BegunStep | undefined> {
@@ -68,7 +72,7 @@ export async function beginShard(
  * than this one. What this version reads is handed out again: of two versions that take turns after a deployment only
  * one stays.
  */
-export async function handOutAgain(ports: JobPorts, jobId: string, state: IngestState): Promise<void> {
+export async function handOutAgain(ports: HandOutPorts, jobId: string, state: IngestState): Promise<void> {
   const tag = tagOf(ports, state);
   await ports.progress.begin(jobId, tag);
   if (state.recording) return ports.progress.expect(jobId, tag, state.recording.shardCount);
@@ -88,7 +92,7 @@ interface ShardWork {
   readonly report: (fraction: number) => void;
 }
 
-async function analyse(ports: JobPorts, work: ShardWork): Promise<Uint8Array> {
+async function analyse(ports: ShardPorts, work: ShardWork): Promise<Uint8Array> {
   const { jobId, shard, state, tag, turnWaitMs, pulse, report } = work;
   const engine: Engine = await ports.engine(state.model);
   if (engine.segmentation.info.windowSamples > OVERRUN_SAMPLES)

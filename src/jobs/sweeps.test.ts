@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startStorage } from '../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
-import { createJobStore } from '../platform/d1/job-store.ts';
+import { createJobStore } from '../platform/d1/job-rows.ts';
 import { createLiveStore } from '../platform/d1/live-store.ts';
 import { createMediaRows } from '../platform/d1/media-rows.ts';
 import { createUsage } from '../platform/d1/usage-records.ts';

@@ -1,9 +1,17 @@
+import type { DispatchPorts } from './dispatch.ts';
 import { BATCH_MESSAGES, dispatchAll } from './dispatch.ts';
+import type { EndPorts } from './end-job.ts';
 import { failJob, removeWork } from './end-job.ts';
 import { MAX_JOB_MS } from './faults.ts';
 import type { OutboxMessage } from './job-messages.ts';
-import { type ControlPorts, type DeletedJob, IDEMPOTENCY_TTL_MS, type OutboxPosition } from './job-ports.ts';
+import type { StepPorts } from './job-ports.ts';
+import type { JobOutbox, JobRetention } from './job-store.ts';
+
+import { type DeletedJob, IDEMPOTENCY_TTL_MS, type OutboxPosition } from './job-store.ts';
 import { analysisKey, inlineUrlKey, jobOfKey, outputKey, voiceprintsKey, WORK_PREFIX } from './work-keys.ts';
+
+type ExpirePorts = StepPorts<'objects' | 'now' | 'log' | 'outputTtlMs', JobRetention>;
+type ResendPorts = DispatchPorts & StepPorts<'progress', Pick<JobOutbox, 'overdue'>>;
 
 /** As many objects as R2 deletes in one call: a sweep deletes 50,000 of a kind, which leaves no backlog at a hundred jobs a second. */
 const BATCH_OBJECTS = 1000;
@@ -26,7 +34,7 @@ const FORGOTTEN_BATCH = 500;
  *
  * @throws the first fault, when all the rest is done
  */
-export async function expire(ports: ControlPorts): Promise<void> {
+export async function expire(ports: ExpirePorts): Promise<void> {
   const now = ports.now();
   const faults: unknown[] = [];
   // Each on its own: what cannot be deleted must not keep everything else beyond its time.
@@ -54,7 +62,7 @@ export async function expire(ports: ControlPorts): Promise<void> {
   if (faults.length > 0) throw faults[0];
 }
 
-async function expireOutputs(ports: ControlPorts, now: number): Promise<number> {
+async function expireOutputs(ports: ExpirePorts, now: number): Promise<number> {
   let total = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
     const jobs = await ports.store.expired(now - ports.outputTtlMs, BATCH_OBJECTS);
@@ -76,7 +84,7 @@ async function expireOutputs(ports: ControlPorts, now: number): Promise<number> 
  *
  * @returns how many will not be looked at again
  */
-async function sweepDeleted(ports: ControlPorts, now: number): Promise<number> {
+async function sweepDeleted(ports: ExpirePorts, now: number): Promise<number> {
   let total = 0;
   let after: DeletedJob | undefined;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
@@ -92,7 +100,7 @@ async function sweepDeleted(ports: ControlPorts, now: number): Promise<number> {
   return total;
 }
 
-async function expireMedia(ports: ControlPorts, now: number): Promise<number> {
+async function expireMedia(ports: ExpirePorts, now: number): Promise<number> {
   let total = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
     const keys = await ports.store.expiredMedia(now - MEDIA_SLACK_MS, BATCH_OBJECTS);
@@ -105,7 +113,7 @@ async function expireMedia(ports: ControlPorts, now: number): Promise<number> {
 }
 
 /** Deletes rows of jobs and streams that ended 30 days ago, or the database would fill up. Their usage is kept. */
-async function forgetOld(ports: ControlPorts, now: number): Promise<number> {
+async function forgetOld(ports: ExpirePorts, now: number): Promise<number> {
   let total = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
     const rows = await ports.store.forget(now - KEPT_MS, FORGOTTEN_BATCH);
@@ -115,7 +123,7 @@ async function forgetOld(ports: ControlPorts, now: number): Promise<number> {
   return total;
 }
 
-async function sweepWork(ports: ControlPorts): Promise<number> {
+async function sweepWork(ports: ExpirePorts): Promise<number> {
   let removed = 0;
   let after: string | undefined;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
@@ -136,7 +144,7 @@ async function sweepWork(ports: ControlPorts): Promise<number> {
 }
 
 /** Of ended jobs nothing is written any more after a while, though a copy or an output may have been cut off in its middle. */
-function abortUploads(ports: ControlPorts, now: number): Promise<number> {
+function abortUploads(ports: ExpirePorts, now: number): Promise<number> {
   return ports.objects.abortUploads(async (key, begunAt) => {
     if (begunAt < now - UPLOAD_MS) return true;
     const jobId = jobOfKey(key);
@@ -146,7 +154,7 @@ function abortUploads(ports: ControlPorts, now: number): Promise<number> {
 }
 
 /** What a request carries along is stored a moment before its job's row is written, and some moments where the database is slow. */
-async function isNew(ports: ControlPorts, jobId: string, asOf: number): Promise<boolean> {
+async function isNew(ports: ExpirePorts, jobId: string, asOf: number): Promise<boolean> {
   const uploads = await Promise.all(
     [inlineUrlKey(jobId), voiceprintsKey(jobId)].map((key) => ports.objects.uploadedAt(key)),
   );
@@ -163,7 +171,7 @@ const RESEND_BATCHES = 20;
  *   all of them are sent, those of shards too
  * @returns how many messages were sent
  */
-export async function resendLost(ports: ControlPorts, before: number): Promise<number> {
+export async function resendLost(ports: ResendPorts, before: number): Promise<number> {
   let sent = 0;
   const seen = new Set<string>();
   const isRestart = before === Number.POSITIVE_INFINITY;
@@ -189,7 +197,7 @@ export async function resendLost(ports: ControlPorts, before: number): Promise<n
   return sent;
 }
 
-async function resendShards(ports: ControlPorts, { step, jobId }: OutboxMessage): Promise<void> {
+async function resendShards(ports: ResendPorts, { step, jobId }: OutboxMessage): Promise<void> {
   if (step !== 'ingest' && step !== 'analyse') return;
   await ports.progress.resend(jobId).catch((error: unknown) => {
     ports.log('warn', 'shards_not_resent', { jobId, error: String(error) });
@@ -199,7 +207,9 @@ async function resendShards(ports: ControlPorts, { step, jobId }: OutboxMessage)
 const FAILED_PER_SWEEP = 100;
 
 /** Fails jobs that have been running for a day, whatever has kept them from their end. */
-export async function failOverdue(ports: ControlPorts): Promise<void> {
+export async function failOverdue(
+  ports: EndPorts & { readonly store: Pick<JobRetention, 'runningSince'> },
+): Promise<void> {
   for (const jobId of await ports.store.runningSince(ports.now() - MAX_JOB_MS, FAILED_PER_SWEEP))
     await failJob(ports, jobId, {
       code: 'internal',

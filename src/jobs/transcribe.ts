@@ -12,14 +12,20 @@ import {
   type Word,
 } from '../transcription/index.ts';
 import { keepAnalysis } from './analysis.ts';
+import type { DispatchPorts } from './dispatch.ts';
 import { dispatch, JobGone, QUEUE_LEASE_MS, sendAgain } from './dispatch.ts';
+import type { EndPorts } from './end-job.ts';
 import { billOf, succeed } from './end-job.ts';
 import { readRecording } from './ingest-state.ts';
 import { outboxId } from './job-messages.ts';
-import type { EngineFault, JobPorts, TranscriptionEngine } from './job-ports.ts';
+import type { EngineFault, JobPorts, StepPorts, TranscriptionEngine } from './job-ports.ts';
 import type { JobRecord } from './job-record.ts';
+import type { JobSteps } from './job-store.ts';
 import { writeDiarization } from './results.ts';
 import { chunkKey, documentKey, outputKey, transcriptionKey, wordsKey } from './work-keys.ts';
+
+type TranscriptionPorts = EndPorts &
+  StepPorts<'transcription' | 'work' | 'pause', Pick<JobSteps, 'settle' | 'handOver' | 'nextStep'>>;
 
 const SAMPLE_RATE_HZ = 16_000;
 /** An invocation starts pieces for this long and then hands over, so that jobs take turns. */
@@ -44,7 +50,7 @@ interface PieceWords {
  * @param signal aborted when the job has ended
  * @throws JobGone when the job ended meanwhile
  */
-export async function transcribeJob(ports: JobPorts, job: JobRecord, signal?: AbortSignal): Promise<void> {
+export async function transcribeJob(ports: TranscriptionPorts, job: JobRecord, signal?: AbortSignal): Promise<void> {
   const id = outboxId({ step: 'transcribe', jobId: job.id });
   if (job.status !== 'running' || !isTranscribed(job)) return ports.store.settle(id);
   const { tag } = await readRecording(ports, job.id);
@@ -74,7 +80,7 @@ class Run {
   next = 0;
 
   constructor(
-    private readonly ports: JobPorts,
+    private readonly ports: TranscriptionPorts,
     private readonly jobId: string,
     private readonly tag: string,
     private readonly engine: TranscriptionEngine,
@@ -132,7 +138,7 @@ class Run {
 }
 
 async function readSamples(
-  ports: JobPorts,
+  ports: TranscriptionPorts,
   jobId: string,
   tag: string,
   { startSeconds, endSeconds }: Piece['audio'],
@@ -152,7 +158,7 @@ async function readSamples(
 }
 
 async function retry(
-  ports: JobPorts,
+  ports: TranscriptionPorts,
   job: TranscribedJob,
   tag: string,
   state: Transcription,
@@ -187,7 +193,7 @@ function reasonOf({ kind }: EngineFault): string {
  *
  * @returns false if the job does not run or has no transcription
  */
-export async function finishWithoutTranscript(ports: JobPorts, job: JobRecord): Promise<boolean> {
+export async function finishWithoutTranscript(ports: TranscriptionPorts, job: JobRecord): Promise<boolean> {
   if (job.status !== 'running' || !isTranscribed(job)) return false;
   const { tag } = await readRecording(ports, job.id);
   await finish(ports, job, tag, { kind: 'failed', reason: 'the service failed several times' });
@@ -198,7 +204,12 @@ type TranscriptionEnd =
   | { readonly kind: 'whole'; readonly pieces: readonly Piece[]; readonly words: readonly PieceWords[] }
   | { readonly kind: 'failed'; readonly reason: string };
 
-async function finish(ports: JobPorts, job: TranscribedJob, tag: string, end: TranscriptionEnd): Promise<void> {
+async function finish(
+  ports: TranscriptionPorts,
+  job: TranscribedJob,
+  tag: string,
+  end: TranscriptionEnd,
+): Promise<void> {
   const { turns, warning } = await read(ports, job.id, tag);
   const transcript = end.kind === 'whole' ? await transcriptOf(ports.pause, turns, end) : undefined;
   const warnings = [warning, end.kind === 'failed' ? `${WITHOUT}: ${end.reason}.` : transcript?.warning];
@@ -250,7 +261,7 @@ async function transcriptOf(
 
 /** The output document: the stored diarization, then the transcript and the warnings. */
 async function* document(
-  ports: JobPorts,
+  ports: TranscriptionPorts,
   jobId: string,
   tag: string,
   transcript: Transcript | undefined,
@@ -282,7 +293,7 @@ function spokenText({ startSeconds, endSeconds, text, speaker }: SpokenText): st
 
 const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000;
 
-const readWords = (ports: JobPorts, jobId: string, tag: string, piece: number): Promise<PieceWords> =>
+const readWords = (ports: Pick<JobPorts, 'objects'>, jobId: string, tag: string, piece: number): Promise<PieceWords> =>
   readJson(ports, jobId, wordsKey(jobId, tag, piece));
 
 /** A diarize job. Use `isTranscribed` to check whether it asks for a transcription. */
@@ -310,7 +321,7 @@ export function transcriptionSettings({ request }: TranscribedJob) {
 
 /** Stores the diarization and queues the transcription. Idempotent. */
 export async function beginTranscription(
-  ports: JobPorts,
+  ports: DispatchPorts & StepPorts<'objects', Pick<JobSteps, 'nextStep'>>,
   job: TranscribedJob,
   tag: string,
   { warning, ...diarization }: Diarization,
@@ -326,15 +337,19 @@ export async function beginTranscription(
   }
 }
 
-export const save = (ports: JobPorts, jobId: string, tag: string, state: Transcription): Promise<void> =>
-  ports.objects.put(transcriptionKey(jobId, tag), new TextEncoder().encode(JSON.stringify(state)));
+export const save = (
+  ports: Pick<JobPorts, 'objects'>,
+  jobId: string,
+  tag: string,
+  state: Transcription,
+): Promise<void> => ports.objects.put(transcriptionKey(jobId, tag), new TextEncoder().encode(JSON.stringify(state)));
 
 /** @throws JobGone if the object is missing: the job has ended and its working data was removed */
-export async function readJson<T>(ports: JobPorts, jobId: string, key: string): Promise<T> {
+export async function readJson<T>(ports: Pick<JobPorts, 'objects'>, jobId: string, key: string): Promise<T> {
   const bytes = await ports.objects.get(key);
   if (!bytes) throw new JobGone(jobId);
   return JSON.parse(new TextDecoder().decode(bytes)) as T;
 }
 
-export const read = (ports: JobPorts, jobId: string, tag: string): Promise<Transcription> =>
+export const read = (ports: Pick<JobPorts, 'objects'>, jobId: string, tag: string): Promise<Transcription> =>
   readJson(ports, jobId, transcriptionKey(jobId, tag));

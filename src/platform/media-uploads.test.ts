@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startStorage } from '../../test/helpers/database.ts';
-import { createJobStore } from './d1/job-store.ts';
+import { createJobStore } from './d1/job-rows.ts';
 import { createMediaService, MEDIA_TTL_MS } from './media-store.ts';
 
 const HOUR_MS = 3600_000;

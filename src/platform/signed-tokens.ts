@@ -2,7 +2,7 @@ import { base64url, errors, jwtVerify, SignJWT } from 'jose';
 import { toHex } from '../audio/bytes.ts';
 import type { Result } from '../audio/types.ts';
 import type { JobStatus } from '../jobs/app-services.ts';
-import type { ListPosition } from '../jobs/job-ports.ts';
+import type { ListPosition } from '../jobs/job-store.ts';
 import type { StreamTokenKind, StreamTokens } from '../jobs/live-ports.ts';
 
 const MIN_KEY_BYTES = 32;

@@ -134,9 +134,12 @@ export const diarization = {
   encodePart: ({ text }: { readonly text: string }) => new TextEncoder().encode(text.padEnd(PART_BYTES)),
 };
 
+/** Its ports are those of the whole simulated service. */
+type SimulatedAssembly = Assembly & { readonly ports: Pick<JobPorts, 'sleep'> };
+
 export const results = {
   /** Reads every part, and what else a result of its kind is made of. */
-  async resultOf({ ports, job, recording, readPart, pulse }: Assembly): Promise<Result<OutputText, JobFault>> {
+  async resultOf({ ports, job, recording, readPart, pulse }: SimulatedAssembly): Promise<Result<OutputText, JobFault>> {
     let text = '';
     for (let shard = 0; shard < recording.shardCount; shard++) {
       const part = await readPart(shard, 0, PART_BYTES);

@@ -1,5 +1,6 @@
 import type { AudioPorts } from '../../src/audio/index.ts';
-import type { Engine, JobPorts, JobStore, ObjectStore } from '../../src/jobs/job-ports.ts';
+import type { Engine, JobPorts, ObjectStore } from '../../src/jobs/job-ports.ts';
+import type { JobStore } from '../../src/jobs/job-store.ts';
 import { createCopies, createProgress } from '../../src/platform/object-stubs.ts';
 import { sourcesOf } from './sources.ts';
 import { HOUR, type Invocation } from './timeline.ts';

@@ -1,8 +1,9 @@
 import { admitAll } from '../../src/jobs/end-job.ts';
-import type { JobPorts, JobStore, ObjectStore } from '../../src/jobs/job-ports.ts';
+import type { JobPorts, ObjectStore } from '../../src/jobs/job-ports.ts';
+import type { JobStore } from '../../src/jobs/job-store.ts';
 import { Mutex } from '../../src/jobs/mutex.ts';
 import { expire, failOverdue, resendLost } from '../../src/jobs/sweeps.ts';
-import { createJobStore } from '../../src/platform/d1/job-store.ts';
+import { createJobStore } from '../../src/platform/d1/job-rows.ts';
 import type { CopyRpc, ProgressRpc } from '../../src/platform/object-stubs.ts';
 import { createObjectStore } from '../../src/platform/r2-objects.ts';
 import { SimulatedObject } from './durable-object.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startStorage } from '../../../test/helpers/database.ts';
-import type { ListedJob } from '../../jobs/job-ports.ts';
+import type { ListedJob } from '../../jobs/job-store.ts';
 import { listJobs, listSql } from './job-list.ts';
 
 const JOBS = 10_000;

@@ -1,5 +1,5 @@
 import type { JobStatus } from '../../jobs/app-services.ts';
-import type { ListedJob, ListPosition } from '../../jobs/job-ports.ts';
+import type { ListedJob, ListPosition } from '../../jobs/job-store.ts';
 
 /** Comes before every job there is. */
 const BEGINNING: ListPosition = { createdAt: Number.MAX_SAFE_INTEGER, id: '' };

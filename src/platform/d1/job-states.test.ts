@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startShards, startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import type { CreateJob } from '../../jobs/app-services.ts';
-import type { JobStore } from '../../jobs/job-ports.ts';
-import { createJobStore } from './job-store.ts';
+import type { JobStore } from '../../jobs/job-store.ts';
+import { createJobStore } from './job-rows.ts';
 
 const NOW = 1_800_000_000_000;
 const CANCELED = { code: 'canceled', message: 'The job was canceled.' };

@@ -1,8 +1,8 @@
 import { LEASE_MS } from '../../jobs/dispatch.ts';
 import { billOf } from '../../jobs/end-job.ts';
 import { type JobStep, outboxId, queueOf } from '../../jobs/job-messages.ts';
-import type { DeletedJob } from '../../jobs/job-ports.ts';
 import type { IngestedLength, JobRecord } from '../../jobs/job-record.ts';
+import type { DeletedJob } from '../../jobs/job-store.ts';
 import { hasCreditFor, releaseWork, WORK_OF_JOB } from './account-limits.ts';
 import { deleteJobOutbox, hasChanged, insertWebhookAfterChange } from './statements.ts';
 

@@ -1,6 +1,6 @@
 import { LEASE_MS, QUEUE_LEASE_MS } from '../../jobs/dispatch.ts';
 import { type OutboxMessage, outboxId } from '../../jobs/job-messages.ts';
-import type { JobStore, OutboxPage, OutboxPosition, OutboxRow, StepStart } from '../../jobs/job-ports.ts';
+import type { JobStore, OutboxPage, OutboxPosition, OutboxRow, StepStart } from '../../jobs/job-store.ts';
 import { log } from '../log.ts';
 import {
   hasChanged,

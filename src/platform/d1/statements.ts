@@ -1,7 +1,7 @@
 import type { JobKind, JobStatus } from '../../jobs/app-services.ts';
 import { messageSchema, type OutboxMessage, outboxId, queueOf } from '../../jobs/job-messages.ts';
-import type { OutboxRow } from '../../jobs/job-ports.ts';
 import type { JobRecord, StoredSpec } from '../../jobs/job-record.ts';
+import type { OutboxRow } from '../../jobs/job-store.ts';
 
 /** A row of `jobs` as D1 returns it. */
 export interface JobRow {

@@ -1,7 +1,7 @@
 import type { Result } from '../../audio/types.ts';
 import { LEASE_MS } from '../../jobs/dispatch.ts';
-import { IDEMPOTENCY_TTL_MS, type JobStore, type NewJob } from '../../jobs/job-ports.ts';
 import type { JobRecord, StoredSpec } from '../../jobs/job-record.ts';
+import { IDEMPOTENCY_TTL_MS, type JobStore, type NewJob } from '../../jobs/job-store.ts';
 import { signingVersions } from '../../jobs/webhook-signature.ts';
 import {
   admit,

@@ -3,8 +3,8 @@ import { migrate, startShards, startStorage } from '../../../test/helpers/databa
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import { billOf } from '../../jobs/end-job.ts';
 import type { JobStep } from '../../jobs/job-messages.ts';
-import type { JobStore, OutboxPosition } from '../../jobs/job-ports.ts';
-import { createJobStore } from './job-store.ts';
+import type { JobStore, OutboxPosition } from '../../jobs/job-store.ts';
+import { createJobStore } from './job-rows.ts';
 
 const NOW = 1_800_000_000_000;
 let storage: Awaited<ReturnType<typeof startStorage>>;
