@@ -4,7 +4,7 @@ import { type ChannelEnd, CLOSE, type Kept, LiveChannel } from '../src/jobs/live
 import { FRAME_MS, LiveInput } from '../src/jobs/live-frames.ts';
 import type { LiveOutcome, StreamSetup } from '../src/jobs/live-ports.ts';
 import { tokenDigest } from '../src/jobs/live-streams.ts';
-import { TOKEN_HEADERS } from '../src/platform/object-stubs.ts';
+import { type LiveRpc, TOKEN_HEADERS } from '../src/platform/object-stubs.ts';
 import { type LiveRuntime, liveRuntime } from '../src/services-live.ts';
 import { type RunningPhase, type StoredStream, StreamStorage } from './live-storage.ts';
 
@@ -27,7 +27,7 @@ const SILENT_LINGER_MS = 2000;
  * One live stream: its token, its connection and, through hibernation, the state of its diarization. The protocol itself is
  * `LiveChannel`. Memory may vanish whenever nothing happens; the alarm then finds in the storage what became of the stream.
  */
-export class LiveStream extends DurableObject<LiveEnv> {
+export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
   readonly #storage: StreamStorage;
   readonly #runtime: LiveRuntime;
   #channel: LiveChannel | undefined;

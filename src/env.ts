@@ -4,6 +4,7 @@ import type { LiveTimes } from './jobs/live-ports.ts';
 import { DEFAULT_WORK_HOURS } from './platform/d1/job-rows.ts';
 import { JURISDICTIONS, type Jurisdiction } from './platform/jurisdiction.ts';
 import type { S3Credentials } from './platform/media-store.ts';
+import type { CopyRpc, LiveRpc, ObjectNamespace, ProgressRpc } from './platform/object-stubs.ts';
 import type { OpenAiEngine } from './platform/openai-engine.ts';
 import type { AiBinding } from './platform/workers-ai-engine.ts';
 
@@ -33,7 +34,7 @@ export interface Env extends LiveEnv {
   readonly [further: `${'INGEST' | 'JOBS' | 'PRIORITY' | 'TRANSCRIPTS' | 'WEBHOOKS'}_${number}`]:
     | Queue<unknown>
     | undefined;
-  readonly JOB_PROGRESS: DurableObjectNamespace;
+  readonly JOB_PROGRESS: ObjectNamespace<ProgressRpc>;
   /** Jurisdiction of Durable Objects and bucket; chosen at the first deployment and never changed. */
   readonly JURISDICTION?: string;
   readonly OUTPUT_TTL_SECONDS?: string;
@@ -53,13 +54,13 @@ export interface Env extends LiveEnv {
 
 export interface ApiEnv extends Env {
   readonly ACCOUNT_QUOTA: DurableObjectNamespace;
-  readonly LIVE_STREAM: DurableObjectNamespace;
+  readonly LIVE_STREAM: ObjectNamespace<LiveRpc>;
   readonly CLIENT_FLOOD?: RateLimit;
   readonly KEY_FLOOD?: RateLimit;
 }
 
 export interface JobsEnv extends Env {
-  readonly SOURCE_COPY: DurableObjectNamespace;
+  readonly SOURCE_COPY: ObjectNamespace<CopyRpc>;
 }
 
 /** A time that a deployment can shorten and not lengthen. */
@@ -136,9 +137,7 @@ export function readConfig(env: Env): Config {
     outputTtlMs: variables.OUTPUT_TTL_SECONDS * 1000,
     maxWorkSeconds: variables.WORK_HOURS_PER_ACCOUNT * 3600,
     allowLoopback: variables.ALLOW_LOOPBACK === '1',
-    transcription: Object.fromEntries(
-      TRANSCRIPTION_MODELS.map((model) => [model, engineOf(env as unknown as Variables, model)]),
-    ),
+    transcription: Object.fromEntries(TRANSCRIPTION_MODELS.map((model) => [model, engineOf({ ...env }, model)])),
     s3: s3Credentials(variables),
   };
 }

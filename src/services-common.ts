@@ -19,8 +19,10 @@ export function configOf(env: Env): Config {
 }
 
 /** The objects of a class where this deployment keeps its data. */
-export const objectsOf = (env: Env, namespace: DurableObjectNamespace): DurableObjectNamespace =>
-  objectsIn(configOf(env).jurisdiction, namespace);
+export const objectsOf = <Methods extends Rpc.DurableObjectBranded | undefined>(
+  env: Env,
+  namespace: DurableObjectNamespace<Methods>,
+): DurableObjectNamespace<Methods> => objectsIn(configOf(env).jurisdiction, namespace);
 
 /** Uploaded recordings over the Worker's bindings. */
 export function mediaOf(env: Env): MediaStore {

@@ -273,7 +273,7 @@ async function* document(
   const body = await ports.objects.openRange(key, 0, sizeBytes - 1);
   if (!body) throw new JobGone(jobId);
   const decoder = new TextDecoder();
-  for await (const bytes of body as unknown as AsyncIterable<Uint8Array>) yield decoder.decode(bytes, { stream: true });
+  for await (const bytes of body) yield decoder.decode(bytes, { stream: true });
   if (transcript) {
     yield ',"wordLevelTranscription":[';
     yield* joined(transcript.words, spokenText);

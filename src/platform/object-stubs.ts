@@ -3,7 +3,13 @@ import type { QuotaService } from '../jobs/app-services.ts';
 import type { CopiesPort, ProgressPort, ShardStart } from '../jobs/job-ports.ts';
 import type { LiveObjects, StreamSetup, StreamTokenKind } from '../jobs/live-ports.ts';
 
-/** The methods of the job-progress object that may be called from outside. */
+/**
+ * The binding of a class of Durable Objects, by the methods that are called from outside; the class is held to the same
+ * interface. The class itself cannot be named: it imports the services, which import this.
+ */
+export type ObjectNamespace<Methods> = DurableObjectNamespace<Methods & Rpc.DurableObjectBranded>;
+
+/** What `durable-objects/job-progress.ts` is called with. */
 export interface ProgressRpc {
   begin(jobId: string, tag: string): Promise<void>;
   reportIngest(share: number): Promise<void>;
@@ -20,9 +26,8 @@ export interface ProgressRpc {
 }
 
 /** `ProgressPort` over one Durable Object a job. */
-export function createProgress(namespace: DurableObjectNamespace): ProgressPort {
-  // The binding's type does not say which class stands after it; `durable-objects/` may not be imported here.
-  const of = (jobId: string) => namespace.get(namespace.idFromName(jobId)) as unknown as ProgressRpc;
+export function createProgress(namespace: ObjectNamespace<ProgressRpc>): ProgressPort {
+  const of = (jobId: string) => namespace.get(namespace.idFromName(jobId));
   return {
     begin: (jobId, tag) => of(jobId).begin(jobId, tag),
     reportIngest: (jobId, share) => of(jobId).reportIngest(share),
@@ -40,15 +45,14 @@ export function createProgress(namespace: DurableObjectNamespace): ProgressPort 
   };
 }
 
-/** The method of the copying object that may be called from outside. */
+/** What `durable-objects/source-copy.ts` is called with. */
 export interface CopyRpc {
   request(jobId: string, url: string, maxBytes: number): Promise<void>;
 }
 
 /** `CopiesPort` over one Durable Object a job. */
-export function createCopies(namespace: DurableObjectNamespace): CopiesPort {
-  // The binding's type does not say which class stands after it; `durable-objects/` may not be imported here.
-  const of = (jobId: string) => namespace.get(namespace.idFromName(jobId)) as unknown as CopyRpc;
+export function createCopies(namespace: ObjectNamespace<CopyRpc>): CopiesPort {
+  const of = (jobId: string) => namespace.get(namespace.idFromName(jobId));
   return { request: (jobId, url, maxBytes) => of(jobId).request(jobId, url, maxBytes) };
 }
 
@@ -61,22 +65,20 @@ export const TOKEN_HEADERS: Readonly<Record<StreamTokenKind, string>> = {
 /** What the object refuses an upgrade for. */
 const REFUSALS = { 401: 'bad_stream_token', 403: 'origin_not_allowed', 503: 'overloaded' } as const;
 
-/** The methods of the live-stream object that may be called from outside. */
-interface LiveRpc {
+/** What `durable-objects/live-stream.ts` is called with, beside the upgrade. */
+export interface LiveRpc {
   open(setup: StreamSetup): Promise<boolean>;
   discard(): Promise<void>;
   wake(): Promise<boolean>;
 }
 
 /** `LiveObjects` over one Durable Object a stream. */
-export function createLiveObjects(namespace: DurableObjectNamespace): LiveObjects {
+export function createLiveObjects(namespace: ObjectNamespace<LiveRpc>): LiveObjects {
   const stub = (streamId: string) => namespace.get(namespace.idFromName(streamId));
-  // The binding's type does not say which class stands behind it; `durable-objects/` may not be imported here.
-  const rpc = (streamId: string) => stub(streamId) as unknown as LiveRpc;
   return {
-    open: (setup) => rpc(setup.streamId).open(setup),
-    discard: (streamId) => rpc(streamId).discard(),
-    wake: (streamId) => rpc(streamId).wake(),
+    open: (setup) => stub(setup.streamId).open(setup),
+    discard: (streamId) => stub(streamId).discard(),
+    wake: (streamId) => stub(streamId).wake(),
     async connect(streamId, { kind, token, origin }) {
       const headers = new Headers({ Upgrade: 'websocket', [TOKEN_HEADERS[kind]]: token });
       if (origin !== undefined) headers.set('Origin', origin);
