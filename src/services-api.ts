@@ -10,11 +10,11 @@ import { type CursorPort, listJobs, MIN_POLL_MS, SharedReads, watchJob } from '.
 import { createLiveService, sweepStreams } from './jobs/live-streams.ts';
 import { findMatches, openOutput, openTranscript, openTurns } from './jobs/stored-output.ts';
 import { createKeyService } from './platform/api-keys.ts';
-import { now } from './platform/clock.ts';
 import { canPay } from './platform/d1/account-limits.ts';
 import { canTakeJobs } from './platform/d1/health.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
 import { createUsage } from './platform/d1/usage-records.ts';
+import { now } from './platform/event-loop.ts';
 import { log } from './platform/log.ts';
 import { packOfBuild, voiceprintFault } from './platform/models-in-use.ts';
 import { createLiveObjects, createQuota } from './platform/object-stubs.ts';

@@ -1,8 +1,8 @@
 import { type Config, type Env, readConfig } from './env.ts';
 import type { StepPorts } from './jobs/job-ports.ts';
 import type { JobStore } from './jobs/job-store.ts';
-import { now, sleep } from './platform/clock.ts';
 import { createJobStore } from './platform/d1/job-rows.ts';
+import { now, sleep } from './platform/event-loop.ts';
 import { objectsIn } from './platform/jurisdiction.ts';
 import { log } from './platform/log.ts';
 import { createMediaService, type MediaStore } from './platform/media-store.ts';

@@ -2,7 +2,7 @@ import { release } from '../audio/memory.ts';
 import type { ByteSource, ByteStream } from '../audio/types.ts';
 import type { ObjectChunks, ObjectStore } from '../jobs/job-ports.ts';
 import { SourceReadError } from '../jobs/source-error.ts';
-import { pause } from './clock.ts';
+import { pause } from './event-loop.ts';
 import { abortNotedUploads, createNotedUpload, type NotedUpload, PART_BYTES } from './r2-uploads.ts';
 import { sleep } from './sources/http-client.ts';
 

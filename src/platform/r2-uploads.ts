@@ -1,6 +1,6 @@
 import type { Result } from '../audio/types.ts';
 import { type Patience, PatientReader, type Place, Places, TooSlow } from '../jobs/upload-bodies.ts';
-import { paused } from './clock.ts';
+import { paused } from './event-loop.ts';
 
 /** R2 wants all parts but the last of one size, at least 5 MiB; one part is held in memory at a time. */
 export const PART_BYTES = 5 * 1024 * 1024;

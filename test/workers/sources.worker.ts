@@ -1,7 +1,7 @@
 import { Recording } from '../../src/audio/index.ts';
 import type { OpenSource } from '../../src/jobs/job-ports.ts';
 import { SourceReadError } from '../../src/jobs/source-error.ts';
-import { pause } from '../../src/platform/clock.ts';
+import { pause } from '../../src/platform/event-loop.ts';
 import { type CopyState, copyRecording } from '../../src/platform/sources/copy.ts';
 import { createSources, httpClient } from '../../src/platform/sources/sources.ts';
 

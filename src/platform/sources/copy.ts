@@ -1,5 +1,5 @@
 import { type SourceError, SourceReadError } from '../../jobs/source-error.ts';
-import { paused } from '../clock.ts';
+import { paused } from '../event-loop.ts';
 import { createNotedUpload, type NotedUpload, PART_BYTES, resumeNotedUpload } from '../r2-uploads.ts';
 import type { HttpClient } from './http-client.ts';
 import { HttpSource, openHttp } from './http-source.ts';

@@ -1,7 +1,7 @@
 import { Base64Reader, dataOf, hexDigit, isDataUrl, MAX_DATA_URL_BYTES } from '../../contract/data-url.ts';
 import type { OpenSource, SourcesPort } from '../../jobs/job-ports.ts';
 import { isPassing } from '../../jobs/source-error.ts';
-import { pause } from '../clock.ts';
+import { pause } from '../event-loop.ts';
 import { bytesSource, objectSource } from '../r2-objects.ts';
 import { type HttpClient, sleep } from './http-client.ts';
 import { openHttp, pinned } from './http-source.ts';

@@ -23,18 +23,17 @@ export const turn = (): Promise<void> => scheduler.wait(0);
  * Yields to other requests of the isolate and lets the clock move on. After long work they get 2 ms: with a single turn
  * of the event loop, each step of a request, such as a database's answer, would wait for another model run.
  */
-export async function pause(): Promise<void> {
-  await turn();
-  if (Date.now() - resumedAt >= HELD_MS) await scheduler.wait(CATCH_UP_MS);
-  resumedAt = Date.now();
-}
+export const pause = (): Promise<void> => yieldFor(HELD_MS);
 
 /**
  * For batch work: yields until nothing else has used the thread for 2 ms. Locally all Workers share one thread, and an
  * isolate notices the live streams of another one only by the time that a wait loses. A live stream yields single turns
  * between its model runs, so that batch work continues only when the stream has caught up.
  */
-export async function yieldToOthers(): Promise<void> {
+export const yieldToOthers = (): Promise<void> => yieldFor(MAX_YIELD_MS);
+
+/** @param maxMs no further wait begins this long after the last yield */
+async function yieldFor(maxMs: number): Promise<void> {
   await turn();
   let now = Date.now();
   if (now - resumedAt < HELD_MS) return;
@@ -44,7 +43,7 @@ export async function yieldToOthers(): Promise<void> {
     await scheduler.wait(CATCH_UP_MS);
     now = Date.now();
     lostMs = now - from - CATCH_UP_MS;
-  } while (lostMs >= BUSY_MS && now - resumedAt < MAX_YIELD_MS);
+  } while (lostMs >= BUSY_MS && now - resumedAt < maxMs);
   resumedAt = now;
 }
 
