@@ -3,10 +3,9 @@ import type { ApiEnv } from './env.ts';
 import type { AppServices, JobService, JobView } from './jobs/app-services.ts';
 import { createJob, createRecount } from './jobs/create-job.ts';
 import { cancelJob, deleteJob } from './jobs/end-job.ts';
-import { MAX_FAULTS } from './jobs/faults.ts';
 import { outboxId } from './jobs/job-messages.ts';
 import type { JobRecord } from './jobs/job-record.ts';
-import { type CursorPort, listJobs, MIN_POLL_MS, SharedReads, watchJob } from './jobs/job-views.ts';
+import { attemptToRead, type CursorPort, listJobs, MIN_POLL_MS, SharedReads, watchJob } from './jobs/job-views.ts';
 import { createLiveService, sweepStreams } from './jobs/live-streams.ts';
 import { findMatches, openOutput, openTranscript, openTurns } from './jobs/stored-output.ts';
 import { createKeyService } from './platform/api-keys.ts';
@@ -79,13 +78,9 @@ function jobService(ports: ControlPorts, cursors: CursorPort): JobService {
       ports.log('warn', 'progress_not_read', { jobId, error: String(error) });
       return undefined;
     });
-  /** Try to read the recording, from the second one on. Of interest only until something was read. */
-  const attemptOf = async (jobId: string) => {
-    const row = await ports.store.outboxRow(outboxId({ step: 'ingest', jobId }));
-    // `starts` does not yet count the try that a step waits for.
-    const number = row ? row.starts + (row.dueAt > ports.now() ? 1 : 0) : 0;
-    return number > 1 ? { number: Math.min(number, MAX_FAULTS), of: MAX_FAULTS } : undefined;
-  };
+  /** Of interest only until something was read. */
+  const attemptOf = async (jobId: string) =>
+    attemptToRead(await ports.store.outboxRow(outboxId({ step: 'ingest', jobId })), ports.now());
   const find: JobService['find'] = async (accountId, jobId) => {
     const job = await ports.store.findOwned(accountId, jobId);
     if (!job) return undefined;

@@ -1,6 +1,16 @@
 import { describe, expect, it } from 'vitest';
+import { useJobs } from '../../test/helpers/job-world.ts';
 import type { JobView, JobWatchItem } from './app-services.ts';
-import { FINAL_EVENT_ID, HEARTBEAT_MS, MAX_POLL_MS, MAX_WATCH_MS, SharedReads, watchJob } from './job-views.ts';
+import { LEASE_MS } from './dispatch.ts';
+import {
+  attemptToRead,
+  FINAL_EVENT_ID,
+  HEARTBEAT_MS,
+  MAX_POLL_MS,
+  MAX_WATCH_MS,
+  SharedReads,
+  watchJob,
+} from './job-views.ts';
 
 const job = (status: JobView['status'], progress?: number): JobView => ({
   id: 'job',
@@ -120,5 +130,27 @@ describe('SharedReads', () => {
     for (let i = 0; i < 1001; i++) await shared.get(`job-${i}`, async () => i);
     expect(await shared.get('job-0', async () => -1)).toBe(-1);
     expect(await shared.get('job-1000', async () => -1)).toBe(1000);
+  });
+});
+
+describe('the attempt to read a recording', () => {
+  const world = useJobs();
+  const attempt = async () => attemptToRead(await world.row('ingest'), world.now)?.number;
+  const begin = () => world.ports.store.begin({ step: 'ingest', jobId: world.id }, world.now + LEASE_MS, world.now);
+
+  it('is the second one while that reads, and the third one while that is waited for: it was one ahead', async () => {
+    await world.create();
+    await begin();
+    expect(await attempt()).toBeUndefined();
+    await world.ports.store.putBack(`${world.id}/ingest`, world.now + 15_000, false);
+    expect(await attempt()).toBe(2);
+    world.now += 15_000;
+    await begin();
+    expect(await attempt()).toBe(2);
+    world.now += 10_000;
+    await world.ports.store.keep(world.id, `${world.id}/ingest`, world.now + LEASE_MS);
+    expect(await attempt()).toBe(2);
+    await world.ports.store.putBack(`${world.id}/ingest`, world.now + 30_000, false);
+    expect(await attempt()).toBe(3);
   });
 });

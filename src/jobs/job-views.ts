@@ -1,7 +1,9 @@
 import type { Result } from '../audio/types.ts';
 import type { JobPage, JobStatus, JobView, JobWatchItem } from './app-services.ts';
+import { LEASE_MS } from './dispatch.ts';
+import { MAX_FAULTS } from './faults.ts';
 import { isTerminal } from './job-record.ts';
-import type { JobLists, ListPosition } from './job-store.ts';
+import type { JobLists, ListPosition, OutboxRow } from './job-store.ts';
 
 /** Makes and reads the opaque texts that stand for a place in one account's list with one filter. */
 export interface CursorPort {
@@ -27,6 +29,19 @@ export async function listJobs(
   const last = items.at(-1);
   const nextCursor = last && found.length > limit ? await cursors.sign(scope, last) : undefined;
   return { ok: true, value: { items, nextCursor } };
+}
+
+/**
+ * The try to read a job's recording, from the second one on.
+ * @param row that of the step `ingest`
+ */
+export function attemptToRead(row: OutboxRow | undefined, now: number): JobView['attempt'] {
+  if (!row) return undefined;
+  // A step in work is due in the future, too, should it die. What waits in a queue has a longer lease.
+  const isWaiting = row.dueAt > now && row.leaseUntil - row.dueAt > LEASE_MS;
+  // `starts` does not yet count the try that a step waits for.
+  const number = isWaiting ? row.starts + 1 : row.starts;
+  return number > 1 ? { number: Math.min(number, MAX_FAULTS), of: MAX_FAULTS } : undefined;
 }
 
 /** While something happens a watcher looks every second, otherwise less and less often. */
