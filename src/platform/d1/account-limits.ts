@@ -1,7 +1,32 @@
 import type { JobKind } from '../../jobs/app-services.ts';
 import { LEASE_MS } from '../../jobs/dispatch.ts';
 import { LEAST_CREDIT_SECONDS } from '../../jobs/end-job.ts';
+import type { JobAdmission } from '../../jobs/job-store.ts';
 import { hasChanged, insertAfterChange } from './statements.ts';
+
+/** @param maxWorkSeconds audio that an account has in work at most */
+export function admissionOf(db: D1Database, maxWorkSeconds: number): JobAdmission {
+  return {
+    admit: (accountId, now) => admit(db, accountId, maxWorkSeconds, now),
+
+    waitingAccounts: (limit, after) => waitingAccounts(db, limit, after, maxWorkSeconds),
+
+    async sweepPosition(sweep) {
+      const row = db.prepare('SELECT position FROM sweep_positions WHERE sweep = ?1').bind(sweep);
+      return (await row.first<string>('position')) ?? '';
+    },
+
+    async setSweepPosition(sweep, position) {
+      await db
+        .prepare(
+          `INSERT INTO sweep_positions (sweep, position) VALUES (?1, ?2)
+           ON CONFLICT DO UPDATE SET position = excluded.position`,
+        )
+        .bind(sweep, position)
+        .run();
+    },
+  };
+}
 
 /** What a recording counts for before its length is known, in seconds. */
 const ESTIMATED_SECONDS = 3600;
@@ -27,7 +52,7 @@ export const WAITING_SQL = `SELECT id, kind FROM jobs
   WHERE account_id = ?1 AND status = 'pending' AND work_seconds IS NULL ORDER BY created_at, id LIMIT ?2`;
 
 /** `JobStore.admit` */
-export async function admit(db: D1Database, accountId: string, maxWorkSeconds: number, now: number): Promise<string[]> {
+async function admit(db: D1Database, accountId: string, maxWorkSeconds: number, now: number): Promise<string[]> {
   const { results } = await db.prepare(WAITING_SQL).bind(accountId, MAX_ADMITTED).all<{ id: string; kind: JobKind }>();
   const admitted: string[] = [];
   for (const { id, kind } of results) {
@@ -67,7 +92,7 @@ export const WAITING_ACCOUNTS_SQL = `
   )} LIMIT ?2`;
 
 /** `JobStore.waitingAccounts` */
-export async function waitingAccounts(
+async function waitingAccounts(
   db: D1Database,
   limit: number,
   after: string,

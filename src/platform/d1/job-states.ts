@@ -2,12 +2,54 @@ import { LEASE_MS } from '../../jobs/dispatch.ts';
 import { billOf } from '../../jobs/end-job.ts';
 import { type JobStep, outboxId, queueOf } from '../../jobs/job-messages.ts';
 import type { IngestedLength, JobRecord } from '../../jobs/job-record.ts';
-import type { DeletedJob } from '../../jobs/job-store.ts';
+import type { JobEndings, JobIngest } from '../../jobs/job-store.ts';
 import { hasCreditFor, releaseWork, WORK_OF_JOB } from './account-limits.ts';
 import { deleteJobOutbox, hasChanged, insertWebhookAfterChange } from './statements.ts';
 
+/** The reading of a job's recording. */
+export const ingestOf = (db: D1Database): JobIngest => ({
+  start: (jobId, now) => startJob(db, jobId, now),
+  reserve: (job, seconds, now) => reserve(db, job, seconds, now),
+  finishIngest: (job, recording, now) => finishIngest(db, job, recording, now),
+});
+
+/** The ends of jobs. Statements that depend on an earlier one of their batch test `changes()`. */
+export function endingsOf(db: D1Database): JobEndings {
+  return {
+    async succeed(jobId, outcome, now) {
+      const results = await db.batch([
+        db
+          .prepare(
+            `UPDATE jobs SET status = 'succeeded', output_key = ?2, completed_at = ?3, updated_at = ?3
+             WHERE id = ?1 AND status = 'running'`,
+          )
+          .bind(jobId, outcome.outputKey, now),
+        db
+          .prepare(
+            `INSERT OR IGNORE INTO usage_records (job_id, account_id, kind, billed_seconds, credit_seconds, created_at)
+             SELECT id, account_id, kind, ?2, ?3, ?4 FROM jobs WHERE id = ?1 AND changes() = 1`,
+          )
+          .bind(jobId, outcome.billedSeconds, outcome.creditSeconds, now),
+        ...(outcome.transcribedSeconds === undefined
+          ? []
+          : [recordTranscription(db, jobId, outcome.transcribedSeconds, now)]),
+        chargeCredit(db, jobId, outcome.creditSeconds),
+        insertWebhookAfterChange(db, jobId, now, now + LEASE_MS),
+        deleteJobOutbox(db, jobId),
+      ]);
+      return hasChanged(results);
+    },
+
+    fail: (jobId, error, now) => endWithoutResult(db, jobId, 'failed', error, now),
+
+    cancel: (jobId, error, now) => endWithoutResult(db, jobId, 'canceled', error, now),
+
+    remove: (accountId, jobId, now) => removeJob(db, accountId, jobId, now),
+  };
+}
+
 /** `JobStore.start` */
-export async function startJob(db: D1Database, jobId: string, now: number): Promise<boolean> {
+async function startJob(db: D1Database, jobId: string, now: number): Promise<boolean> {
   const result = await db
     .prepare(
       `UPDATE jobs SET status = 'running', started_at = ?2, updated_at = ?2
@@ -19,7 +61,7 @@ export async function startJob(db: D1Database, jobId: string, now: number): Prom
 }
 
 /** `JobStore.reserve` */
-export async function reserve(
+async function reserve(
   db: D1Database,
   { id, accountId, kind }: JobRecord,
   seconds: number,
@@ -35,7 +77,7 @@ export async function reserve(
 }
 
 /** `JobStore.finishIngest` */
-export async function finishIngest(
+async function finishIngest(
   db: D1Database,
   { id, accountId, kind }: JobRecord,
   { shardCount, durationSeconds }: IngestedLength,
@@ -98,7 +140,7 @@ function moveStep(
 }
 
 /** Ends a job that still works, with its webhook message; nothing is billed. False when it has ended before. */
-export async function endWithoutResult(
+async function endWithoutResult(
   db: D1Database,
   jobId: string,
   status: 'failed' | 'canceled',
@@ -125,7 +167,7 @@ export async function endWithoutResult(
  *
  * @returns false when the account has no such job
  */
-export async function removeJob(db: D1Database, accountId: string, jobId: string, now: number): Promise<boolean> {
+async function removeJob(db: D1Database, accountId: string, jobId: string, now: number): Promise<boolean> {
   const [, ...results] = await db.batch([
     db
       .prepare(
@@ -155,21 +197,28 @@ export async function removeJob(db: D1Database, accountId: string, jobId: string
 }
 
 /**
- * Deleted jobs whose objects have not been looked for one last time, those that were deleted first in front.
- *
- * @param after the last of those that are known
+ * A line of its own in the usage, which costs no more credit, where the statement before has written that of the job.
  */
-export async function deletedJobs(
-  db: D1Database,
-  limit: number,
-  after: DeletedJob = { id: '', deletedAt: 0 },
-): Promise<DeletedJob[]> {
-  const { results } = await db
+function recordTranscription(db: D1Database, jobId: string, seconds: number, now: number): D1PreparedStatement {
+  return db
     .prepare(
-      `SELECT id, deleted_at AS deletedAt FROM jobs
-       WHERE deleted_at >= ?2 AND (deleted_at, id) > (?2, ?3) AND cleaned_at IS NULL ORDER BY deleted_at, id LIMIT ?1`,
+      `INSERT INTO usage_records (job_id, account_id, kind, billed_seconds, credit_seconds, created_at)
+       SELECT ?1 || '/transcription', account_id, 'transcription', ?2, 0, ?3 FROM jobs WHERE id = ?1 AND changes() = 1`,
     )
-    .bind(limit, after.deletedAt, after.id)
-    .all<DeletedJob>();
-  return results;
+    .bind(jobId, seconds, now);
+}
+
+/**
+ * Takes what a job costs from the credit of an account without subscription, and the job from the account's work, where
+ * the statement before has written the usage. The account's row is changed in any case, since what comes after hangs on
+ * that.
+ */
+function chargeCredit(db: D1Database, jobId: string, creditSeconds: number): D1PreparedStatement {
+  return db
+    .prepare(
+      `UPDATE accounts SET credit_seconds = credit_seconds - CASE subscribed WHEN 0 THEN ?2 ELSE 0 END,
+         work_seconds = MAX(0, work_seconds - ${WORK_OF_JOB})
+       WHERE changes() = 1 AND id = (SELECT account_id FROM jobs WHERE id = ?1)`,
+    )
+    .bind(jobId, creditSeconds);
 }

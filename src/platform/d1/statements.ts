@@ -143,3 +143,9 @@ export function deleteJobOutbox(db: D1Database, jobId: string): D1PreparedStatem
     )
     .bind(jobId);
 }
+
+/** Undefined for one that is unknown or deleted. */
+export async function findJob(db: D1Database, jobId: string): Promise<JobRecord | undefined> {
+  const row = await selectJob(db, jobId).first<JobRow>();
+  return row ? jobFromRow(row) : undefined;
+}
