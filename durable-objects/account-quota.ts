@@ -1,6 +1,6 @@
 import { createDurable } from 'itty-durable';
 import { countRequest, RATE_WINDOW_MS, type RateWindow } from '../src/jobs/app-services.ts';
-import type { QuotaRpc } from '../src/platform/object-stubs.ts';
+import type { QuotaRpc } from '../src/platform/quota.ts';
 
 /**
  * Counts the requests of one account, endpoint by endpoint. There is one object an account and its method never waits,

@@ -1,5 +1,6 @@
 import manifestJson from '../../models/manifest.json';
 import { DEFAULT_IDENTIFICATION, decodeVoiceprint, type IdentificationParameters } from '../voiceprint/index.ts';
+import { fnv1a } from './fnv1a.ts';
 import { type ModelPack, packInUse, parseManifest, segmentationFile, segmentationsOf } from './onnx/manifest.ts';
 
 let pack: ModelPack | undefined;
@@ -21,14 +22,7 @@ export function nameOfModels(pack: ModelPack): string {
   const embedder = form === 'split' ? [files.trunk, files.head] : [files.model];
   const weights = [...segmentations.map(segmentationFile), ...embedder].map(({ sha256 }) => sha256.slice(0, 8));
   const parameters = [...segmentations, embedding].map(({ facts, tuned }) => ({ facts, tuned }));
-  return [...weights, fnv1a(JSON.stringify(parameters))].join('');
-}
-
-/** Fowler, Noll and Vo's hash of a text's UTF-16 units, 32 bits in hexadecimal: what is at hand without waiting. */
-function fnv1a(text: string): string {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
-  return (hash >>> 0).toString(16).padStart(8, '0');
+  return [...weights, fnv1a(JSON.stringify(parameters)).toString(16).padStart(8, '0')].join('');
 }
 
 /** The embedder in use, as the manifest describes it. */
