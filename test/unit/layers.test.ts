@@ -165,6 +165,20 @@ it('every module of the service imports only the packages of its layer', () => {
   expect(unused(PACKAGES, used)).toEqual([]);
 });
 
+it('no module of the service imports itself through others, types included', () => {
+  const circles: string[] = [];
+  const done = new Set<string>();
+  const visit = (path: string, way: readonly string[]): void => {
+    const from = way.indexOf(path);
+    if (from >= 0) circles.push([...way.slice(from), path].join(' → '));
+    if (from >= 0 || done.has(path) || path.startsWith('client/')) return;
+    for (const { path: target } of IMPORTS.get(path) ?? []) if (target !== undefined) visit(target, [...way, path]);
+    done.add(path);
+  };
+  for (const path of MODULES) visit(path, []);
+  expect(circles).toEqual([]);
+});
+
 it('what runs in a browser imports nothing of Node', () => {
   const seen = new Set<string>();
   const faults: string[] = [];
