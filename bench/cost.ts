@@ -1,6 +1,6 @@
 import { SAMPLE_RATE_HZ } from '../src/audio/audio-ports.ts';
 import { BYTES_PER_SAMPLE, CHUNK_SAMPLES, readChunks } from '../src/ingest/chunks.ts';
-import { OVERRUN_SAMPLES, SHARD_SAMPLES } from '../src/jobs/shards.ts';
+import { OVERRUN_SAMPLES, SHARD_SAMPLES } from '../src/jobs/ingest-state.ts';
 import { BenchService } from './bench-service.ts';
 import { processCpuMs } from './machine.ts';
 import { type LabelledRecording, tenVoices } from './recordings.ts';

@@ -8,8 +8,8 @@ import type { EmbeddingsSection, PartReader, Parts } from '../src/diarization/pa
 import { SUBSEGMENT_SHIFT_SAMPLES, windowCount } from '../src/diarization/windows.ts';
 import { BYTES_PER_SAMPLE, CHUNK_SAMPLES, readChunks } from '../src/ingest/chunks.ts';
 import { ingest } from '../src/ingest/pass.ts';
-import { readyShards, SHARD_SAMPLES, SHARD_SECONDS } from '../src/jobs/shards.ts';
-import { bytesSource } from '../src/platform/sources/object-source.ts';
+import { readyShards, SHARD_SAMPLES, SHARD_SECONDS } from '../src/jobs/ingest-state.ts';
+import { bytesSource } from '../src/platform/r2-objects.ts';
 import { ALL_FIELDS, nodeEngine, packOfService, pldaOf } from './pipeline.ts';
 import { type LabelledRecording, tenVoices } from './recordings.ts';
 import { table } from './report.ts';

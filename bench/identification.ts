@@ -8,7 +8,7 @@ import type { Plda } from '../src/diarization/clustering/plda.ts';
 import type { Diarization, SpeakerVoice } from '../src/diarization/diarization.ts';
 import { settingsOf } from '../src/diarization/parameters.ts';
 import { partsOf } from '../src/diarization/part.ts';
-import type { Engine } from '../src/jobs/ports.ts';
+import type { Engine } from '../src/jobs/job-ports.ts';
 import { type Enrolment, enrol } from '../src/voiceprint/enrol.ts';
 import {
   DEFAULT_IDENTIFICATION,

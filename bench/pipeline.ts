@@ -12,7 +12,7 @@ import { type Diarization, writeOutput } from '../src/diarization/diarization.ts
 import type { DiarizationSettings, SettingName } from '../src/diarization/parameters.ts';
 import { encodePart, openPart, type PartReader, partsOf } from '../src/diarization/part.ts';
 import { type AnalysisPorts, analyseShard } from '../src/diarization/shard.ts';
-import type { Engine } from '../src/jobs/ports.ts';
+import type { Engine } from '../src/jobs/job-ports.ts';
 import {
   type EmbeddingEntry,
   type ModelFile,

@@ -1,5 +1,5 @@
-import { RESUME_EVERY_MS } from '../src/jobs/live/limits.ts';
-import { SHARD_SECONDS, SHORT_SHARDS } from '../src/jobs/shards.ts';
+import { SHARD_SECONDS, SHORT_SHARDS } from '../src/jobs/ingest-state.ts';
+import { RESUME_EVERY_MS } from '../src/jobs/live-ports.ts';
 import { table } from './report.ts';
 
 /** The platform's documented limits. */

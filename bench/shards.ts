@@ -5,7 +5,7 @@ import { assemble } from '../src/diarization/assemble.ts';
 import { type DiarizationSettings, settingsOf } from '../src/diarization/parameters.ts';
 import { encodePart, openPart, type PartReader, partsOf } from '../src/diarization/part.ts';
 import { analyseShard } from '../src/diarization/shard.ts';
-import type { Engine } from '../src/jobs/ports.ts';
+import type { Engine } from '../src/jobs/job-ports.ts';
 import { nodeEngine, packOfService, pldaOf } from './pipeline.ts';
 import { type LabelledRecording, loadGeneratedMeetings, tenVoices } from './recordings.ts';
 import { table } from './report.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { UsageQuery, UsageRow } from '../src/contract/usage.ts';
+import type { UsageQuery, UsageRow } from '../src/contract/account.ts';
 import { WEBHOOK_SECRET_GRACE_MS } from '../src/jobs/webhook-signature.ts';
-import { USAGE_OF_ALL_SQL, USAGE_SQL, type UsageSqlRow, usageFromRow } from '../src/platform/d1/usage.ts';
+import { USAGE_OF_ALL_SQL, USAGE_SQL, type UsageSqlRow, usageFromRow } from '../src/platform/d1/usage-records.ts';
 import type { RunSql, SqlValue } from './local/database.ts';
 
 /** A row of accounts. Times are milliseconds since the Unix epoch; limits are null for the service's defaults. */

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Scope } from '../src/jobs/app-services.ts';
-import { signApiKey } from '../src/platform/keys.ts';
-import { formatScopes } from '../src/platform/scopes.ts';
-import { deriveWebhookSecret } from '../src/platform/webhook-secret.ts';
+import { formatScopes, signApiKey } from '../src/platform/api-keys.ts';
+import { deriveWebhookSecret } from '../src/platform/signed-tokens.ts';
 import { changeAccount, createAccount, findAccount } from './account-settings.ts';
 import type { RunSql } from './local/database.ts';
 

@@ -1,5 +1,5 @@
 import { createDurable } from 'itty-durable';
-import { countRequest, RATE_WINDOW_MS, type RateWindow } from '../src/jobs/rate-limits.ts';
+import { countRequest, RATE_WINDOW_MS, type RateWindow } from '../src/jobs/app-services.ts';
 import type { QuotaRpc } from '../src/platform/quota.ts';
 
 /**

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DiarizeRequest } from '../src/contract/diarize.ts';
-import { workOf } from '../src/jobs/keys.ts';
-import type { ShardMessage } from '../src/jobs/messages.ts';
-import type { JobStore } from '../src/jobs/ports.ts';
-import { createJobStore } from '../src/platform/d1/job-store.ts';
+import type { ShardMessage } from '../src/jobs/job-messages.ts';
+import type { JobStore } from '../src/jobs/job-store.ts';
+import { workOf } from '../src/jobs/work-keys.ts';
+import { createJobStore } from '../src/platform/d1/job-rows.ts';
 import { nameOfModels, packOfBuild } from '../src/platform/models-in-use.ts';
-import type { ProgressRpc } from '../src/platform/progress.ts';
+import type { ProgressRpc } from '../src/platform/object-stubs.ts';
 import { startShards } from '../test/helpers/database.ts';
 import { startWorkers } from '../test/helpers/workerd.ts';
 

@@ -1,10 +1,11 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { JobsEnv } from '../src/env.ts';
 import { dispatch, LEASE_MS, QUEUE_LEASE_MS } from '../src/jobs/dispatch.ts';
-import { outboxId } from '../src/jobs/messages.ts';
-import type { JobPorts, Queued, ShardStart } from '../src/jobs/ports.ts';
-import { SHORT_SHARDS } from '../src/jobs/shards.ts';
-import { isTerminal } from '../src/jobs/state.ts';
+import { SHORT_SHARDS } from '../src/jobs/ingest-state.ts';
+import { outboxId } from '../src/jobs/job-messages.ts';
+import type { JobPorts, Queued, ShardStart } from '../src/jobs/job-ports.ts';
+import { isTerminal } from '../src/jobs/job-record.ts';
+import type { ProgressRpc } from '../src/platform/object-stubs.ts';
 import { jobPorts } from '../src/services-jobs.ts';
 import { erase } from './erase.ts';
 import { type HandedOut, ShardLeases } from './shard-leases.ts';
@@ -42,7 +43,7 @@ interface Job {
  * An alarm at the earliest lease sends again what was lost. Its own memory may vanish at any time; what counts is in its
  * SQLite.
  */
-export class JobProgress extends DurableObject<JobsEnv> {
+export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
   readonly #leases: ShardLeases;
   /** Shards in work, and how much of the recording was read, 0…1; hints for progress bars only, so they may be lost. */
   readonly #fractions = new Map<number, number>();

@@ -1,13 +1,12 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { LiveEnv } from '../src/env.ts';
-import { type ChannelEnd, CLOSE, type Kept, LiveChannel } from '../src/jobs/live/channel.ts';
-import { FRAME_MS } from '../src/jobs/live/frames.ts';
-import { LiveInput } from '../src/jobs/live/input.ts';
-import type { LiveOutcome, StreamSetup } from '../src/jobs/live/ports.ts';
-import { tokenDigest } from '../src/jobs/live/token.ts';
-import { TOKEN_HEADERS } from '../src/platform/live-objects.ts';
+import { type ChannelEnd, CLOSE, type Kept, LiveChannel } from '../src/jobs/live-channel.ts';
+import { FRAME_MS, LiveInput } from '../src/jobs/live-frames.ts';
+import type { LiveOutcome, StreamSetup } from '../src/jobs/live-ports.ts';
+import { tokenDigest } from '../src/jobs/live-streams.ts';
+import { type LiveRpc, TOKEN_HEADERS } from '../src/platform/object-stubs.ts';
 import { type LiveRuntime, liveRuntime } from '../src/services-live.ts';
-import { type RunningPhase, type StoredStream, StreamStorage } from './live/storage.ts';
+import { type RunningPhase, type StoredStream, StreamStorage } from './live-storage.ts';
 
 const UNAUTHORIZED = 401;
 const FORBIDDEN = 403;
@@ -28,7 +27,7 @@ const SILENT_LINGER_MS = 2000;
  * One live stream: its token, its connection and, through hibernation, the state of its diarization. The protocol itself is
  * `LiveChannel`. Memory may vanish whenever nothing happens; the alarm then finds in the storage what became of the stream.
  */
-export class LiveStream extends DurableObject<LiveEnv> {
+export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
   readonly #storage: StreamStorage;
   readonly #runtime: LiveRuntime;
   #channel: LiveChannel | undefined;

@@ -1,13 +1,13 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { JobsEnv } from '../src/env.ts';
-import { dispatch, LEASE_MS } from '../src/jobs/dispatch.ts';
-import { failJob, removeWork } from '../src/jobs/fail.ts';
-import { copyKey } from '../src/jobs/keys.ts';
-import { JobGone, keepLease } from '../src/jobs/lease.ts';
-import { outboxId } from '../src/jobs/messages.ts';
-import type { JobPorts } from '../src/jobs/ports.ts';
+import { dispatch, JobGone, keepLease, LEASE_MS } from '../src/jobs/dispatch.ts';
+import { failJob, removeWork } from '../src/jobs/end-job.ts';
+import { outboxId } from '../src/jobs/job-messages.ts';
+import type { JobPorts } from '../src/jobs/job-ports.ts';
+import { isTerminal } from '../src/jobs/job-record.ts';
 import { isPassing } from '../src/jobs/source-error.ts';
-import { isTerminal } from '../src/jobs/state.ts';
+import { copyKey } from '../src/jobs/work-keys.ts';
+import type { CopyRpc } from '../src/platform/object-stubs.ts';
 import { type CopyEnd, type CopyState, copyRecording } from '../src/platform/sources/copy.ts';
 import { copyClient, jobPorts } from '../src/services-jobs.ts';
 import { erase } from './erase.ts';
@@ -28,7 +28,7 @@ interface Request {
  * container needs them, nothing pins it, or it is slow. Other people's servers take their time here, so that no
  * consumer of a queue waits for them. When the copy is there, the job's `ingest` message is sent again.
  */
-export class SourceCopy extends DurableObject<JobsEnv> {
+export class SourceCopy extends DurableObject<JobsEnv> implements CopyRpc {
   #isCopying = false;
 
   async request(jobId: string, url: string, maxBytes: number): Promise<void> {

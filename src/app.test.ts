@@ -1,7 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, it, vi } from 'vitest';
 import { createApp, ENDPOINTS } from './app.ts';
-import { apiDocument } from './routes/documentation.ts';
+import { apiDocument } from './routes/pages.ts';
 
 const noBytes = async () => new ArrayBuffer(0);
 const app = createApp(

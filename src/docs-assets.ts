@@ -6,8 +6,7 @@ import docsStyles from '../public/docs.css';
 import docsPage from '../public/docs.html';
 import playgroundPage from '../public/index.html';
 import playgroundStyles from '../public/playground.css';
-import type { DocsAssets } from './routes/documentation.ts';
-import type { PlaygroundAssets } from './routes/playground.ts';
+import type { DocsAssets, PlaygroundAssets } from './routes/pages.ts';
 
 /**
  * The files of `/docs`, from the Worker's bundle: the page needs no other server. The four megabytes of the reference

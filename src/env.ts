@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { TRANSCRIPTION_MODEL_ALIASES, TRANSCRIPTION_MODELS, type TranscriptionModel } from './contract/languages.ts';
-import type { LiveTimes } from './jobs/live/limits.ts';
-import { DEFAULT_WORK_HOURS } from './platform/d1/job-store.ts';
+import type { LiveTimes } from './jobs/live-ports.ts';
+import { DEFAULT_WORK_HOURS } from './platform/d1/job-rows.ts';
 import { JURISDICTIONS, type Jurisdiction } from './platform/jurisdiction.ts';
-import type { S3Credentials } from './platform/s3-presign.ts';
-import type { OpenAiEngine } from './platform/transcription/openai.ts';
-import type { AiBinding } from './platform/transcription/workers-ai.ts';
+import type { S3Credentials } from './platform/media-store.ts';
+import type { CopyRpc, LiveRpc, ObjectNamespace, ProgressRpc } from './platform/object-stubs.ts';
+import type { OpenAiEngine } from './platform/openai-engine.ts';
+import type { AiBinding } from './platform/workers-ai-engine.ts';
 
 /** Bindings and variables of the Worker of live streams (`wrangler.live.toml`). The other Workers have them too. */
 export interface LiveEnv {
@@ -33,7 +34,7 @@ export interface Env extends LiveEnv {
   readonly [further: `${'INGEST' | 'JOBS' | 'PRIORITY' | 'TRANSCRIPTS' | 'WEBHOOKS'}_${number}`]:
     | Queue<unknown>
     | undefined;
-  readonly JOB_PROGRESS: DurableObjectNamespace;
+  readonly JOB_PROGRESS: ObjectNamespace<ProgressRpc>;
   /** Jurisdiction of Durable Objects and bucket; chosen at the first deployment and never changed. */
   readonly JURISDICTION?: string;
   readonly OUTPUT_TTL_SECONDS?: string;
@@ -53,13 +54,13 @@ export interface Env extends LiveEnv {
 
 export interface ApiEnv extends Env {
   readonly ACCOUNT_QUOTA: DurableObjectNamespace;
-  readonly LIVE_STREAM: DurableObjectNamespace;
+  readonly LIVE_STREAM: ObjectNamespace<LiveRpc>;
   readonly CLIENT_FLOOD?: RateLimit;
   readonly KEY_FLOOD?: RateLimit;
 }
 
 export interface JobsEnv extends Env {
-  readonly SOURCE_COPY: DurableObjectNamespace;
+  readonly SOURCE_COPY: ObjectNamespace<CopyRpc>;
 }
 
 /** A time that a deployment can shorten and not lengthen. */
@@ -136,9 +137,7 @@ export function readConfig(env: Env): Config {
     outputTtlMs: variables.OUTPUT_TTL_SECONDS * 1000,
     maxWorkSeconds: variables.WORK_HOURS_PER_ACCOUNT * 3600,
     allowLoopback: variables.ALLOW_LOOPBACK === '1',
-    transcription: Object.fromEntries(
-      TRANSCRIPTION_MODELS.map((model) => [model, engineOf(env as unknown as Variables, model)]),
-    ),
+    transcription: Object.fromEntries(TRANSCRIPTION_MODELS.map((model) => [model, engineOf({ ...env }, model)])),
     s3: s3Credentials(variables),
   };
 }

@@ -1,10 +1,10 @@
 import type { JobsEnv } from './env.ts';
-import { admitAll } from './jobs/admit.ts';
-import { handleMessage, type Verdict } from './jobs/handle.ts';
-import { messageSchema } from './jobs/messages.ts';
+import { admitAll } from './jobs/end-job.ts';
+import { handleMessage, type Verdict } from './jobs/handle-message.ts';
+import { messageSchema } from './jobs/job-messages.ts';
+import type { JobPorts } from './jobs/job-ports.ts';
 import { Mutex } from './jobs/mutex.ts';
-import type { JobPorts } from './jobs/ports.ts';
-import { failOverdue, resendLost } from './jobs/resend.ts';
+import { failOverdue, resendLost } from './jobs/sweeps.ts';
 import { log } from './platform/log.ts';
 import { jobPorts, logBacklog } from './services-jobs.ts';
 

@@ -1,35 +1,27 @@
 import { TRANSCRIPTION_MODELS } from './contract/languages.ts';
 import type { ApiEnv } from './env.ts';
 import type { AppServices, JobService, JobView } from './jobs/app-services.ts';
-import { cancelJob, deleteJob } from './jobs/cancel.ts';
-import { createJob } from './jobs/create.ts';
-import { findMatches, openOutput, openTurns } from './jobs/job-output.ts';
-import { type CursorPort, listJobs } from './jobs/list.ts';
-import { createLiveService } from './jobs/live/service.ts';
-import { sweepStreams } from './jobs/live/sweep.ts';
-import { outboxId } from './jobs/messages.ts';
-import type { ControlPorts, JobRecord } from './jobs/ports.ts';
-import { createRecount } from './jobs/recount.ts';
-import { MAX_FAULTS } from './jobs/retry.ts';
-import { SharedReads } from './jobs/shared-reads.ts';
-import { openTranscript } from './jobs/spoken-output.ts';
-import { MIN_POLL_MS, watchJob } from './jobs/watch.ts';
-import { now } from './platform/clock.ts';
-import { canPay } from './platform/d1/credit.ts';
+import { createJob, createRecount } from './jobs/create-job.ts';
+import { cancelJob, deleteJob } from './jobs/end-job.ts';
+import { outboxId } from './jobs/job-messages.ts';
+import type { JobRecord } from './jobs/job-record.ts';
+import { attemptToRead, type CursorPort, listJobs, MIN_POLL_MS, SharedReads, watchJob } from './jobs/job-views.ts';
+import { createLiveService, sweepStreams } from './jobs/live-streams.ts';
+import { findMatches, openOutput, openTranscript, openTurns } from './jobs/stored-output.ts';
+import { createKeyService } from './platform/api-keys.ts';
+import { canPay } from './platform/d1/account-limits.ts';
+import { canTakeJobs } from './platform/d1/health.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
-import { createUsage } from './platform/d1/usage.ts';
-import { createFloodLimits } from './platform/flood-limits.ts';
-import { canTakeJobs } from './platform/health.ts';
-import { createKeyService } from './platform/keys.ts';
-import { createLiveObjects } from './platform/live-objects.ts';
+import { createUsage } from './platform/d1/usage-records.ts';
+import { now } from './platform/event-loop.ts';
 import { log } from './platform/log.ts';
-import { packOfBuild } from './platform/models-in-use.ts';
+import { packOfBuild, voiceprintFault } from './platform/models-in-use.ts';
+import { createLiveObjects } from './platform/object-stubs.ts';
 import { canFollowStreams } from './platform/onnx/manifest.ts';
-import { readCursor, signCursor } from './platform/page-cursor.ts';
 import { createQuota } from './platform/quota.ts';
-import { createStreamTokens } from './platform/stream-token.ts';
-import { voiceprintFault } from './platform/voiceprints.ts';
-import { configOf, controlPorts, mediaOf, objectsOf } from './services-common.ts';
+import { createFloodLimits } from './platform/rate-limiters.ts';
+import { createStreamTokens, readCursor, signCursor } from './platform/signed-tokens.ts';
+import { type ControlPorts, configOf, controlPorts, mediaOf, objectsOf } from './services-common.ts';
 
 /** Rows and objects of live streams over this Worker's bindings. */
 const livePorts = (env: ApiEnv) => ({
@@ -87,13 +79,9 @@ function jobService(ports: ControlPorts, cursors: CursorPort): JobService {
       ports.log('warn', 'progress_not_read', { jobId, error: String(error) });
       return undefined;
     });
-  /** Try to read the recording, from the second one on. Of interest only until something was read. */
-  const attemptOf = async (jobId: string) => {
-    const row = await ports.store.outboxRow(outboxId({ step: 'ingest', jobId }));
-    // `starts` does not yet count the try that a step waits for.
-    const number = row ? row.starts + (row.dueAt > ports.now() ? 1 : 0) : 0;
-    return number > 1 ? { number: Math.min(number, MAX_FAULTS), of: MAX_FAULTS } : undefined;
-  };
+  /** Of interest only until something was read. */
+  const attemptOf = async (jobId: string) =>
+    attemptToRead(await ports.store.outboxRow(outboxId({ step: 'ingest', jobId })), ports.now());
   const find: JobService['find'] = async (accountId, jobId) => {
     const job = await ports.store.findOwned(accountId, jobId);
     if (!job) return undefined;

@@ -1,11 +1,12 @@
 import { type Config, type Env, readConfig } from './env.ts';
-import type { ControlPorts } from './jobs/ports.ts';
-import { now, sleep } from './platform/clock.ts';
-import { createJobStore } from './platform/d1/job-store.ts';
+import type { StepPorts } from './jobs/job-ports.ts';
+import type { JobStore } from './jobs/job-store.ts';
+import { createJobStore } from './platform/d1/job-rows.ts';
+import { now, sleep } from './platform/event-loop.ts';
 import { objectsIn } from './platform/jurisdiction.ts';
 import { log } from './platform/log.ts';
-import { createMediaService, type MediaStore } from './platform/media.ts';
-import { createProgress } from './platform/progress.ts';
+import { createMediaService, type MediaStore } from './platform/media-store.ts';
+import { createProgress } from './platform/object-stubs.ts';
 import { createQueues, queueSet } from './platform/queues.ts';
 import { createObjectStore } from './platform/r2-objects.ts';
 
@@ -18,14 +19,22 @@ export function configOf(env: Env): Config {
 }
 
 /** The objects of a class where this deployment keeps its data. */
-export const objectsOf = (env: Env, namespace: DurableObjectNamespace): DurableObjectNamespace =>
-  objectsIn(configOf(env).jurisdiction, namespace);
+export const objectsOf = <Methods extends Rpc.DurableObjectBranded | undefined>(
+  env: Env,
+  namespace: DurableObjectNamespace<Methods>,
+): DurableObjectNamespace<Methods> => objectsIn(configOf(env).jurisdiction, namespace);
 
 /** Uploaded recordings over the Worker's bindings. */
 export function mediaOf(env: Env): MediaStore {
   const { signingKey, previousSigningKey, s3 } = configOf(env);
   return createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, previousSigningKey, s3, now });
 }
+
+/** What it takes to create, watch, cancel and clean up jobs: no models. */
+export type ControlPorts = StepPorts<
+  'queue' | 'objects' | 'progress' | 'log' | 'now' | 'sleep' | 'outputTtlMs',
+  JobStore
+>;
 
 /** The ports without models over the Worker's bindings. */
 export const controlPorts = (env: Env): ControlPorts => ({

@@ -1,8 +1,8 @@
 import dspModule from '../wasm/dsp/dsp.wasm';
 import type { ResamplerPort } from './audio/audio-ports.ts';
-import type { JobPorts } from './jobs/ports.ts';
+import type { JobPorts } from './jobs/job-ports.ts';
 import { loadEngine, loadPlda } from './platform/engine.ts';
-import { identificationOf } from './platform/voiceprints.ts';
+import { identificationOf } from './platform/models-in-use.ts';
 import { createDsp, type Dsp } from './platform/wasm/dsp.ts';
 
 let shared: Dsp | undefined;

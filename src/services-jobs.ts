@@ -1,19 +1,19 @@
 import codecsModule from '../wasm/codecs/codecs.wasm';
 import { type JobsEnv, WORKERS_AI } from './env.ts';
-import { workOf } from './jobs/keys.ts';
-import type { JobPorts } from './jobs/ports.ts';
-import { now, yieldToOthers } from './platform/clock.ts';
-import { createCopies } from './platform/copies.ts';
-import { readBacklog } from './platform/d1/backlog.ts';
+import type { JobPorts } from './jobs/job-ports.ts';
+import { workOf } from './jobs/work-keys.ts';
+import { readBacklog } from './platform/d1/health.ts';
+import { now, yieldToOthers } from './platform/event-loop.ts';
 import { log } from './platform/log.ts';
 import { nameOfModels, packOfBuild } from './platform/models-in-use.ts';
+import { createCopies } from './platform/object-stubs.ts';
+import { createOpenAiEngine } from './platform/openai-engine.ts';
+import { deriveWebhookSecret } from './platform/signed-tokens.ts';
 import type { HttpClient } from './platform/sources/http-client.ts';
-import { createSources, httpClient } from './platform/sources/index.ts';
-import { createOpenAiEngine } from './platform/transcription/openai.ts';
-import { createWorkersAiEngine } from './platform/transcription/workers-ai.ts';
+import { createSources, httpClient } from './platform/sources/sources.ts';
 import { createDecoders } from './platform/wasm/codecs.ts';
 import { createWebhookClient } from './platform/webhook-client.ts';
-import { deriveWebhookSecret } from './platform/webhook-secret.ts';
+import { createWorkersAiEngine } from './platform/workers-ai-engine.ts';
 import { configOf, controlPorts, mediaOf, objectsOf } from './services-common.ts';
 import { inference, resampler } from './services-inference.ts';
 

@@ -1,15 +1,14 @@
 import type { ResamplerPort } from './audio/audio-ports.ts';
 import { type LiveConfig, type LiveEnv, readLiveConfig } from './env.ts';
-import type { LiveTimes } from './jobs/live/limits.ts';
-import { LiveLoad } from './jobs/live/load.ts';
-import type { LiveSessions, LiveStore, StreamTokens } from './jobs/live/ports.ts';
-import type { Log } from './jobs/ports.ts';
+import type { Log } from './jobs/job-ports.ts';
+import { LiveLoad } from './jobs/live-load.ts';
+import type { LiveSessions, LiveStore, LiveTimes, StreamTokens } from './jobs/live-ports.ts';
 import type { LiveEngine } from './live/live-session.ts';
 import { createLiveSession, restoreLiveSession } from './live/rolling-session.ts';
-import { turn } from './platform/clock.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
+import { turn } from './platform/event-loop.ts';
 import { log } from './platform/log.ts';
-import { createStreamTokens } from './platform/stream-token.ts';
+import { createStreamTokens } from './platform/signed-tokens.ts';
 import { inference, resampler } from './services-inference.ts';
 
 /** What a stream's object works with. */

@@ -1,7 +1,7 @@
 import { createApp } from './app.ts';
 import { docsAssets, playgroundAssets } from './docs-assets.ts';
 import type { ApiEnv } from './env.ts';
-import { expire } from './jobs/expire.ts';
+import { expire } from './jobs/sweeps.ts';
 import { log } from './platform/log.ts';
 import { appServices, sweepLive } from './services-api.ts';
 import { controlPorts } from './services-common.ts';

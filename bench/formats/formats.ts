@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { nodeAudio } from '../../client/audio/ports.ts';
 import { projectDir } from '../../client/local/paths.ts';
-import { bytesSource } from '../../src/platform/sources/object-source.ts';
+import { bytesSource } from '../../src/platform/r2-objects.ts';
 import { table } from '../report.ts';
 import { say } from '../shared.ts';
 import { CASES, type FormatCase } from './cases.ts';

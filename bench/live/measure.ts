@@ -1,7 +1,7 @@
 import { SAMPLE_RATE_HZ } from '../../src/audio/audio-ports.ts';
 import type { Plda } from '../../src/diarization/clustering/plda.ts';
 import { settingsOf } from '../../src/diarization/parameters.ts';
-import type { Engine } from '../../src/jobs/ports.ts';
+import type { Engine } from '../../src/jobs/job-ports.ts';
 import type { LiveEngine } from '../../src/live/live-session.ts';
 import { percentile } from '../load.ts';
 import { analyse, finish } from '../pipeline.ts';

@@ -1,7 +1,7 @@
 import { collectTurns } from '../../client/live/turns.ts';
 import { SAMPLE_RATE_HZ } from '../../src/audio/audio-ports.ts';
 import { MAX_SPEAKERS } from '../../src/contract/live-limits.ts';
-import type { Engine } from '../../src/jobs/ports.ts';
+import type { Engine } from '../../src/jobs/job-ports.ts';
 import type { LiveEngine, LiveEvent, LiveSession, TurnEvent } from '../../src/live/live-session.ts';
 import { createLiveSession } from '../../src/live/rolling-session.ts';
 import { DEFAULT_IDENTIFICATION } from '../../src/voiceprint/identification.ts';

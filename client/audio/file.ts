@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { AudioError, ByteSource, Result } from '../../src/audio/audio-ports.ts';
 import { type AudioPorts, Recording } from '../../src/audio/recording.ts';
-import { bytesSource } from '../../src/platform/sources/object-source.ts';
+import { bytesSource } from '../../src/platform/r2-objects.ts';
 
 /** A recording on disk, decoded as it is read. */
 export interface AudioFile {

@@ -1,6 +1,6 @@
+import { LOST_PLUS, NOT_A_TIME, roundSeconds, type Usage } from '../../src/contract/account.ts';
 import type { FieldError } from '../../src/contract/errors.ts';
-import { LOST_PLUS, NOT_A_TIME, roundSeconds, type Usage } from '../../src/contract/usage.ts';
-import { DEFAULT_RATE_LIMITS } from '../../src/jobs/rate-limits.ts';
+import { DEFAULT_RATE_LIMITS } from '../../src/jobs/app-services.ts';
 import { signingVersions, WEBHOOK_SECRET_GRACE_MS } from '../../src/jobs/webhook-signature.ts';
 import type { AccountRow, AccountUsageRow } from '../account-settings.ts';
 

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { parseUsageQuery, usageReport } from '../../src/contract/usage.ts';
+import { parseUsageQuery, usageReport } from '../../src/contract/account.ts';
 import {
   type AccountRow,
   type AccountSettings,

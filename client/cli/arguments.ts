@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { signingKeyBytes } from '../../src/platform/signing-key.ts';
+import { signingKeyBytes } from '../../src/platform/signed-tokens.ts';
 import type { RunSql } from '../local/database.ts';
 import { defaultStateDir, projectDir } from '../local/paths.ts';
 import { loadSecrets } from '../local/secrets.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { workPrefix } from '../../src/jobs/keys.ts';
-import { MEDIA_TTL_MS } from '../../src/platform/media.ts';
+import { workPrefix } from '../../src/jobs/work-keys.ts';
+import { MEDIA_TTL_MS } from '../../src/platform/media-store.ts';
 import { root } from '../../test/helpers/local-process.ts';
 import { startCloudflareApi } from './cloudflare-api.fixture.ts';
 import { BUCKET } from './config.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createJobStore } from '../../src/platform/d1/job-store.ts';
+import { createJobStore } from '../../src/platform/d1/job-rows.ts';
 import { runSqlOn } from './database.ts';
 import { startLocalService } from './service.ts';
 

@@ -1,6 +1,6 @@
+import type { Usage } from '../../src/contract/account.ts';
 import type { JobCreated, JobList, JobResult } from '../../src/contract/jobs.ts';
 import type { DiarizeOutput, ErrorOutput, IdentifyOutput, Turn, VoiceprintOutput } from '../../src/contract/outputs.ts';
-import type { Usage } from '../../src/contract/usage.ts';
 
 export type {
   DiarizeOutput,

@@ -1,23 +1,28 @@
 import { z } from '@hono/zod-openapi';
 import type { FieldError, Parsed } from './errors.ts';
-import { asObject, metadataErrors, optionalChoice, optionalFlag, optionalText } from './fields.ts';
 import {
   aliasOf,
+  asObject,
   type DiarizationFields,
   diarizationFields,
   diarizationFieldsOf,
   type JobFields,
   jobFields,
   jobFieldsOf,
+  metadataErrors,
+  optionalChoice,
+  optionalFlag,
+  optionalSpeakerCount,
+  optionalText,
+  parseBody,
   speakerCountErrors,
-} from './job-fields.ts';
+} from './fields.ts';
 import {
   languageCode,
   TRANSCRIPTION_MODEL_ALIASES,
   TRANSCRIPTION_MODELS,
   type TranscriptionModel,
 } from './languages.ts';
-import { parseBody } from './parse-body.ts';
 
 const DEFAULT_TRANSCRIPTION_MODEL: TranscriptionModel = 'asr-tdt-0.6b-v3';
 
@@ -162,4 +167,35 @@ function transcriptionSettings(
 ): DiarizeRequest['transcriptionConfig'] {
   const model = transcriptionModel(config.model) ?? DEFAULT_TRANSCRIPTION_MODEL;
   return { model, language: config.language ? languageCode(model, config.language) : undefined };
+}
+
+/** Body of POST /v1/jobs/{jobId}/recount as a caller may send it. */
+export const recountBodySchema = z
+  .object({
+    numSpeakers: optionalSpeakerCount(),
+    minSpeakers: optionalSpeakerCount(),
+    maxSpeakers: optionalSpeakerCount(),
+  })
+  .openapi('RecountRequest', { example: { numSpeakers: 3 } });
+
+/** The bounds of a recount; each replaces the job's own. */
+export interface RecountRequest {
+  readonly numSpeakers: number | undefined;
+  readonly minSpeakers: number | undefined;
+  readonly maxSpeakers: number | undefined;
+}
+
+/** Reads the body of POST /v1/jobs/{jobId}/recount. Reports all faulty fields at once. */
+export function parseRecountBody(body: unknown): Parsed<RecountRequest> {
+  const parsed = parseBody(body, recountBodySchema, speakerCountErrors);
+  if (!parsed.ok) return parsed;
+  const { numSpeakers, minSpeakers, maxSpeakers } = parsed.value;
+  return {
+    ok: true,
+    value: {
+      numSpeakers: numSpeakers ?? undefined,
+      minSpeakers: minSpeakers ?? undefined,
+      maxSpeakers: maxSpeakers ?? undefined,
+    },
+  };
 }

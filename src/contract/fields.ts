@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { isDataUrl } from './data-url.ts';
-import type { FieldError } from './errors.ts';
+import { type FieldError, onePerField, type Parsed, toFieldErrors } from './errors.ts';
 
 /** `is required` for an absent value, `must be …` for one of the wrong type. */
 export function expected(what: string): { error: (issue: { input: unknown }) => string } {
@@ -120,4 +120,139 @@ export function renameAliases(
     sentAs.set(name, alias);
   }
   return { body: renamed, sentAs };
+}
+
+export const MODELS = ['precision-2', 'community-1'] as const;
+export type ModelName = (typeof MODELS)[number];
+const DEFAULT_MODEL: ModelName = 'precision-2';
+
+/** Fields that the bodies of all job requests have. */
+export const jobFields = () => ({
+  url: sourceUrl(),
+  webhook: optionalWebhook(),
+  webhookStatusOnly: optionalFlag(),
+  model: optionalChoice(MODELS).openapi({ default: DEFAULT_MODEL }),
+  metadata: optionalMetadata(),
+});
+
+/** What a validated job request of any kind holds. */
+export interface JobFields {
+  readonly url: string;
+  readonly webhook?: string;
+  readonly webhookStatusOnly: boolean;
+  readonly model: ModelName;
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+/** For the API document: another spelling of a field, see `parseBody`. */
+export const aliasOf = (name: string) => ({ deprecated: true, description: `The same as ${name}, which wins.` });
+
+/** Fields of the jobs that diarize a recording of several speakers. */
+export const diarizationFields = () => ({
+  numSpeakers: optionalSpeakerCount(),
+  minSpeakers: optionalSpeakerCount(),
+  maxSpeakers: optionalSpeakerCount(),
+  turnLevelConfidence: optionalFlag(),
+  turn_level_confidence: optionalFlag().openapi(aliasOf('turnLevelConfidence')),
+  exclusive: optionalFlag(),
+  confidence: optionalFlag(),
+});
+
+/** What a validated request for a diarization holds beside `JobFields`. */
+export interface DiarizationFields {
+  readonly numSpeakers?: number;
+  readonly minSpeakers?: number;
+  readonly maxSpeakers?: number;
+  readonly turnLevelConfidence: boolean;
+  readonly exclusive: boolean;
+  readonly confidence: boolean;
+}
+
+type Nullish<T> = { readonly [K in keyof T]?: T[K] | null };
+
+/** Defaults in the places of what is null or absent. */
+export function jobFieldsOf(body: Nullish<JobFields> & { readonly url: string }): JobFields {
+  return {
+    url: body.url,
+    webhook: body.webhook ?? undefined,
+    webhookStatusOnly: body.webhookStatusOnly ?? false,
+    model: body.model ?? DEFAULT_MODEL,
+    metadata: body.metadata ?? undefined,
+  };
+}
+
+/** As `jobFieldsOf`, for the fields of jobs that diarize. */
+export function diarizationFieldsOf(body: Nullish<DiarizationFields>): DiarizationFields {
+  return {
+    numSpeakers: body.numSpeakers ?? undefined,
+    minSpeakers: body.minSpeakers ?? undefined,
+    maxSpeakers: body.maxSpeakers ?? undefined,
+    turnLevelConfidence: body.turnLevelConfidence ?? false,
+    exclusive: body.exclusive ?? false,
+    confidence: body.confidence ?? false,
+  };
+}
+
+/** Counts of speakers that contradict each other. */
+export function speakerCountErrors(body: Record<string, unknown>): FieldError[] {
+  const errors: FieldError[] = [];
+  const { numSpeakers: count, minSpeakers: min, maxSpeakers: max } = body;
+  if (typeof min === 'number' && typeof max === 'number' && min > max) {
+    errors.push({ field: 'minSpeakers', message: 'must be less than or equal to maxSpeakers' });
+    errors.push({ field: 'maxSpeakers', message: 'must be greater than or equal to minSpeakers' });
+  }
+  if (typeof count === 'number') {
+    if (typeof min === 'number' && count < min) {
+      errors.push({ field: 'numSpeakers', message: 'contradicts minSpeakers' });
+    }
+    if (typeof max === 'number' && count > max) {
+      errors.push({ field: 'numSpeakers', message: 'contradicts maxSpeakers' });
+    }
+  }
+  return errors;
+}
+
+/** Spellings of fields that clients in the wild send. */
+const ALIASES = {
+  transcription_config: 'transcriptionConfig',
+  turn_level_confidence: 'turnLevelConfidence',
+} as const;
+
+/**
+ * Reads the body of a request. Finds every faulty field at once; errors name fields as the caller spelled them.
+ *
+ * @param between finds further faults; is given the fields that are right by themselves, and all fields as they came. Where a
+ * field has a fault already, that one is told.
+ */
+export function parseBody<S extends z.ZodType>(
+  body: unknown,
+  schema: S,
+  between: (body: Record<string, unknown>, raw: Record<string, unknown>) => FieldError[] = () => [],
+): Parsed<z.infer<S>> {
+  const object = asObject(body);
+  if (!object) return { ok: false, errors: [{ field: 'body', message: 'must be a JSON object' }] };
+  const { body: named, sentAs } = renameAliases(object, ALIASES);
+  const parsed = schema.safeParse(named);
+  const faults = parsed.success ? [] : toFieldErrors(parsed.error);
+  const errors = onePerField([...faults, ...between(without(named, faults), named)]);
+  if (!parsed.success || errors.length > 0) return { ok: false, errors: errors.map((error) => asSent(error, sentAs)) };
+  return { ok: true, value: parsed.data };
+}
+
+/** The body's fields that are right by themselves. */
+function without(body: Record<string, unknown>, faults: readonly FieldError[]): Record<string, unknown> {
+  const faulty = new Set(faults.map(({ field }) => headOf(field)));
+  return Object.fromEntries(Object.entries(body).filter(([name]) => !faulty.has(name)));
+}
+
+function asSent(error: FieldError, sentAs: ReadonlyMap<string, string>): FieldError {
+  const head = headOf(error.field);
+  const alias = sentAs.get(head);
+  return alias === undefined ? error : { ...error, field: alias + error.field.slice(head.length) };
+}
+
+/** The first part of a dotted path. */
+function headOf(field: string): string {
+  const dot = field.indexOf('.');
+  return dot < 0 ? field : field.slice(0, dot);
 }

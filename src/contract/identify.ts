@@ -1,17 +1,34 @@
 import { z } from '@hono/zod-openapi';
 import type { FieldError, Parsed } from './errors.ts';
-import { asObject, expected, metadataErrors, optionalFlag, requiredText } from './fields.ts';
 import {
+  asObject,
   type DiarizationFields,
   diarizationFields,
   diarizationFieldsOf,
+  expected,
   type JobFields,
   jobFields,
   jobFieldsOf,
+  metadataErrors,
+  optionalFlag,
+  parseBody,
+  requiredText,
   speakerCountErrors,
-} from './job-fields.ts';
-import { parseBody } from './parse-body.ts';
-import { VOICEPRINT_MAX_CHARS } from './voiceprint.ts';
+} from './fields.ts';
+
+export const VOICEPRINT_MAX_CHARS = 20_000;
+
+/** Body of POST /v1/voiceprint as a caller may send it. */
+export const voiceprintBodySchema = z.object(jobFields()).openapi('VoiceprintRequest');
+
+/** A validated request with its defaults filled in; what a job stores. */
+export type VoiceprintRequest = JobFields;
+
+/** Reads the body of POST /v1/voiceprint. */
+export function parseVoiceprintBody(body: unknown): Parsed<VoiceprintRequest> {
+  const parsed = parseBody(body, voiceprintBodySchema, (_fields, raw) => metadataErrors(raw.metadata));
+  return parsed.ok ? { ok: true, value: jobFieldsOf(parsed.value) } : parsed;
+}
 
 const MAX_VOICEPRINTS = 50;
 const LABEL_MAX_CHARS = 100;

@@ -1,10 +1,8 @@
 import { z } from '@hono/zod-openapi';
 import type { FieldError, Parsed } from './errors.ts';
-import { expected, optionalChoice, optionalFlag } from './fields.ts';
+import { expected, MODELS, optionalChoice, optionalFlag, parseBody } from './fields.ts';
 import { type SubmittedVoiceprint, submittedVoiceprints, voiceprintErrors } from './identify.ts';
-import { MODELS } from './job-fields.ts';
 import { LATENCY_MS, MAX_SPEAKERS } from './live-limits.ts';
-import { parseBody } from './parse-body.ts';
 
 export const SAMPLE_RATES_HZ = [8000, 16_000, 24_000, 44_100, 48_000] as const;
 export type SampleRateHz = (typeof SAMPLE_RATES_HZ)[number];
@@ -140,3 +138,93 @@ export const liveStreamSchema = z
   })
   .openapi('LiveStream');
 export type LiveStreamBody = z.infer<typeof liveStreamSchema>;
+
+/** Longest text that is looked at; the one message there is has 24 characters. */
+const MAX_TEXT_CHARS = 1024;
+
+/** The text messages of a client. */
+const clientMessageSchema = z.object({ type: z.literal('end_of_stream') });
+export type ClientMessage = z.infer<typeof clientMessageSchema>;
+
+/** A speaker begins or ends a turn; `match` only where voiceprints were given. */
+export interface SpeakerMessage {
+  readonly type: 'diarization_speaker_start' | 'diarization_speaker_end';
+  readonly data: {
+    /** Seconds from the start of the stream. */
+    readonly timestamp: number;
+    readonly speaker: string;
+    readonly match?: string | null;
+  };
+}
+
+/** Only where corrections were asked for: what was told of `from` between `start` and `end` is `to`'s. All changes apply at once. */
+export interface CorrectionMessage {
+  readonly type: 'diarization_speaker_correction';
+  readonly data: {
+    readonly changes: readonly {
+      /** Seconds from the start of the stream. */
+      readonly start: number;
+      readonly end: number;
+      readonly from: string;
+      readonly to: string;
+    }[];
+  };
+}
+
+export interface ErrorMessage {
+  readonly type: 'error';
+  readonly message: string;
+}
+
+/** Only where it was asked for: what a connection after this one needs to resume the stream. */
+export interface ResumeMessage {
+  readonly type: 'resume';
+  readonly token: string;
+  /** Number of frames that the service has stored; a resumed stream continues after them. */
+  readonly frame: number;
+}
+
+/** First message of a connection that resumes a stream: the client sends the frames from `frame` on. */
+export interface ResumedMessage {
+  readonly type: 'resumed';
+  readonly frame: number;
+}
+
+export type ServerMessage = SpeakerMessage | CorrectionMessage | ErrorMessage | ResumeMessage | ResumedMessage;
+
+/** What a text frame of a client says; undefined for everything that is no message of the contract. */
+export function parseClientMessage(text: string): ClientMessage | undefined {
+  if (text.length > MAX_TEXT_CHARS) return undefined;
+  try {
+    return clientMessageSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The messages of a Twilio media stream; fields that are not used are ignored. */
+const twilioMessageSchema = z.discriminatedUnion('event', [
+  z.object({ event: z.enum(['connected', 'start', 'stop', 'mark', 'dtmf']) }),
+  z.object({ event: z.literal('media'), media: z.object({ track: z.string().optional(), payload: z.string() }) }),
+]);
+
+/** A parsed message of a Twilio media stream. */
+export type TwilioMessage =
+  /** @param payload in base64 */
+  | { readonly kind: 'audio'; readonly payload: string }
+  | { readonly kind: 'end' }
+  /** Facts of the call, or audio of the other track. */
+  | { readonly kind: 'other' };
+
+/** @returns undefined unless the text is a message of a Twilio media stream */
+export function parseTwilioMessage(text: string): TwilioMessage | undefined {
+  try {
+    const message = twilioMessageSchema.parse(JSON.parse(text));
+    if (message.event !== 'media') return { kind: message.event === 'stop' ? 'end' : 'other' };
+    // Only the caller's track: with both, their frames would follow one another instead of being mixed.
+    if ((message.media.track ?? 'inbound') !== 'inbound') return { kind: 'other' };
+    return { kind: 'audio', payload: message.media.payload };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MODELS } from './job-fields.ts';
+import { MODELS } from './fields.ts';
 import { jobStatusSchema } from './jobs.ts';
 import { OUTPUT_FORMAT_NAMES } from './output-formats.ts';
 

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import { dataUrlFault, isDataUrl } from './data-url.ts';
 import type { FieldError, Parsed } from './errors.ts';
-import { MODELS } from './job-fields.ts';
+import { MODELS } from './fields.ts';
 import {
   languageCode,
   TRANSCRIPTION_MODEL_ALIASES,

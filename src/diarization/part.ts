@@ -68,7 +68,7 @@ export interface PartReader {
  * frames section holds `probabilities`.
  */
 const MAGIC = 0x54504352;
-/** Raise `WORK_VERSION` (`src/jobs/keys.ts`) with it: running jobs have stored parts. */
+/** Raise `WORK_VERSION` (`src/jobs/work-keys.ts`) with it: running jobs have stored parts. */
 const VERSION = 5;
 const PREFIX_BYTES = 20;
 /**

@@ -1,7 +1,8 @@
 import { release } from '../audio/memory.ts';
 import { readRecording } from './ingest-state.ts';
-import { analysisKey, partKey } from './keys.ts';
-import type { IngestedRecording, JobPorts } from './ports.ts';
+import type { JobPorts } from './job-ports.ts';
+import type { IngestedRecording } from './job-record.ts';
+import { analysisKey, partKey } from './work-keys.ts';
 
 /** Index of a stored analysis. The object holds all parts, then this index as JSON, then the length of the JSON. */
 interface AnalysisIndex {
@@ -19,7 +20,7 @@ const LENGTH_BYTES = 4;
  * missing, nothing is stored: the job can then not be recounted.
  */
 export async function keepAnalysis(
-  ports: JobPorts,
+  ports: Pick<JobPorts, 'objects' | 'work' | 'log'>,
   jobId: string,
   pulse: () => Promise<void> = async () => undefined,
 ): Promise<void> {
@@ -58,7 +59,10 @@ export interface Analysis {
 }
 
 /** @returns undefined if it was deleted, or made by another version of the service or by other models */
-export async function openAnalysis(ports: JobPorts, jobId: string): Promise<Analysis | undefined> {
+export async function openAnalysis(
+  ports: Pick<JobPorts, 'objects' | 'work'>,
+  jobId: string,
+): Promise<Analysis | undefined> {
   const key = analysisKey(jobId);
   const sizeBytes = await ports.objects.sizeBytes(key);
   if (sizeBytes === undefined) return undefined;

@@ -1,14 +1,39 @@
 import type { Result } from '../audio/audio-ports.ts';
-import type { DiarizeRequest } from '../contract/diarize.ts';
-import type { IdentifyRequest } from '../contract/identify.ts';
+import type { UsageQuery, UsageRow } from '../contract/account.ts';
+import type { DiarizeRequest, RecountRequest } from '../contract/diarize.ts';
+import type { IdentifyRequest, VoiceprintRequest } from '../contract/identify.ts';
 import type { TranscriptionModel } from '../contract/languages.ts';
 import type { LiveInput, LiveRequest, LiveStatus } from '../contract/live.ts';
-import type { RecountRequest } from '../contract/recount.ts';
-import type { UsageQuery, UsageRow } from '../contract/usage.ts';
-import type { VoiceprintRequest } from '../contract/voiceprint.ts';
 import type { TurnFormat } from '../formats/turn-text.ts';
-import type { LiveConnection, LiveUpgrade } from './live/ports.ts';
-import type { RateLimits } from './rate-limits.ts';
+import type { LiveConnection, LiveUpgrade } from './live-ports.ts';
+
+/** Length of the window in which an account's requests to one endpoint are counted (contract §7). */
+export const RATE_WINDOW_MS = 60_000;
+
+/** Requests that an account may send to one endpoint within a window. */
+export interface RateLimits {
+  /** Of requests that change something. */
+  readonly post: number;
+  /** Of requests that read. */
+  readonly get: number;
+}
+
+export const DEFAULT_RATE_LIMITS: RateLimits = { post: 100, get: 300 };
+
+/** A window as it is stored; `startedAt` is in milliseconds since the Unix epoch. */
+export interface RateWindow {
+  readonly startedAt: number;
+  readonly count: number;
+}
+
+/**
+ * The window after one more request. A window begins with the first request that no earlier one covers, so that no burst
+ * of a client is cut in two by a boundary that it cannot see.
+ */
+export function countRequest(window: RateWindow | undefined, now: number): RateWindow {
+  const isOpen = window && now >= window.startedAt && now < window.startedAt + RATE_WINDOW_MS;
+  return isOpen ? { ...window, count: window.count + 1 } : { startedAt: now, count: 1 };
+}
 
 /** Size of the largest recording (contract §7), uploaded or fetched. */
 export const RECORDING_MAX_BYTES = 1024 ** 3;

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { NOW, useJobs } from '../../test/helpers/job-world.ts';
 import { startReceiver } from '../../test/helpers/webhook-receiver.ts';
-import { handleMessage } from './handle.ts';
-import { outputKey } from './keys.ts';
+import { handleMessage } from './handle-message.ts';
+import type { WebhookPort } from './job-ports.ts';
+import type { OutboxRow } from './job-store.ts';
 import { Mutex } from './mutex.ts';
-import type { OutboxRow, WebhookPort } from './ports.ts';
 import { signedContent, signWebhook } from './webhook-signature.ts';
+import { outputKey } from './work-keys.ts';
 
 /** On a real database and a real bucket, with a real receiver. */
 const world = useJobs();

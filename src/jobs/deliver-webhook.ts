@@ -1,10 +1,19 @@
+import type { DispatchPorts } from './dispatch.ts';
 import { dispatch } from './dispatch.ts';
-import type { RetryReason, WebhookMessage } from './messages.ts';
-import { outboxId } from './messages.ts';
+import type { RetryReason, WebhookMessage } from './job-messages.ts';
+import { outboxId } from './job-messages.ts';
+import type { StepPorts } from './job-ports.ts';
+import type { JobRecord } from './job-record.ts';
+import { isTerminal } from './job-record.ts';
+import type { JobDeliveries, JobOutbox, JobSteps } from './job-store.ts';
 import { Mutex } from './mutex.ts';
-import type { JobPorts, JobRecord } from './ports.ts';
-import { isTerminal } from './state.ts';
 import { signedContent, signWebhook } from './webhook-signature.ts';
+
+type DeliveryPorts = DispatchPorts &
+  StepPorts<
+    'objects' | 'webhook' | 'webhookSecret' | 'previousWebhookSecret' | 'sleep' | 'outputTtlMs',
+    JobDeliveries & Pick<JobOutbox, 'outboxRow'> & Pick<JobSteps, 'settle'>
+  >;
 
 /** Pauses before the retries: at once, after one minute, after five (contract §8). */
 const RETRY_DELAYS_SECONDS = [0, 60, 300] as const;
@@ -21,7 +30,7 @@ const largeBodies = new Mutex();
  * @param job undefined when it was deleted meanwhile
  */
 export async function deliverWebhook(
-  ports: JobPorts,
+  ports: DeliveryPorts,
   message: WebhookMessage,
   job: JobRecord | undefined,
 ): Promise<void> {
@@ -58,14 +67,14 @@ export async function deliverWebhook(
 }
 
 /** Not when it was settled, or a later attempt has taken its place: then the message is a leftover copy. */
-async function isDue(ports: JobPorts, message: WebhookMessage): Promise<boolean> {
+async function isDue(ports: DeliveryPorts, message: WebhookMessage): Promise<boolean> {
   const row = (await ports.store.outboxRow(outboxId(message)))?.message;
   return row?.step === 'webhook' && row.attempt === message.attempt;
 }
 
 /** @param versions of the secret to sign with, the current one first */
 async function postSigned(
-  ports: JobPorts,
+  ports: DeliveryPorts,
   job: JobRecord & { readonly webhookUrl: string },
   message: WebhookMessage,
   versions: readonly number[],
@@ -94,17 +103,17 @@ async function postSigned(
 }
 
 /** Whether the day of the output is over, also of one that only tells an error. */
-function isPast(ports: JobPorts, job: JobRecord): boolean {
+function isPast(ports: DeliveryPorts, job: JobRecord): boolean {
   return (job.completedAt ?? 0) + ports.outputTtlMs <= ports.now();
 }
 
 /** Size of the output that belongs into the body; 0 where there is none. */
-async function outputBytesOf(ports: JobPorts, job: JobRecord): Promise<number> {
+async function outputBytesOf(ports: DeliveryPorts, job: JobRecord): Promise<number> {
   if (job.webhookStatusOnly || job.error || isPast(ports, job) || job.outputKey === undefined) return 0;
   return (await ports.objects.sizeBytes(job.outputKey)) ?? 0;
 }
 
-async function bodyParts(ports: JobPorts, job: JobRecord, outputBytes: number): Promise<Uint8Array[]> {
+async function bodyParts(ports: DeliveryPorts, job: JobRecord, outputBytes: number): Promise<Uint8Array[]> {
   const encoder = new TextEncoder();
   if (job.webhookStatusOnly) return [encoder.encode(JSON.stringify({ jobId: job.id, status: job.status }))];
   const head = {

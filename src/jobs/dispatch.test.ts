@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startStorage } from '../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
-import { createJobStore } from '../platform/d1/job-store.ts';
+import { createJobStore } from '../platform/d1/job-rows.ts';
 import { createQueues } from '../platform/queues.ts';
 import { dispatch, dispatchAll } from './dispatch.ts';
-import type { JobStore, QueuePort } from './ports.ts';
+import type { QueuePort } from './job-ports.ts';
+import type { JobStore } from './job-store.ts';
 
 /** On a real database and real queues. */
 const NOW = 1000;

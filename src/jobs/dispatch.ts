@@ -1,12 +1,14 @@
-import { type OutboxMessage, outboxId } from './messages.ts';
-import type { JobPorts } from './ports.ts';
+import { type OutboxMessage, outboxId } from './job-messages.ts';
+import type { JobPorts, StepPorts } from './job-ports.ts';
+import type { JobOutbox, JobSteps } from './job-store.ts';
 
 /** How long a step in work may stay silent before it counts as lost. It renews its lease well before that. */
 export const LEASE_MS = 60_000;
 /** How long a message may wait in its queue before it counts as lost: after a backlog, waiting is no fault. */
 export const QUEUE_LEASE_MS = 15 * 60_000;
 
-type DispatchPorts = Pick<JobPorts, 'store' | 'queue' | 'now' | 'log'>;
+/** What it takes to send messages. */
+export type DispatchPorts = StepPorts<'queue' | 'now' | 'log', Pick<JobOutbox, 'renewLease' | 'renewLeases'>>;
 
 /**
  * Sends a message whose outbox row exists already. A failing queue or database is no error here: the row stays, and the
@@ -72,5 +74,74 @@ async function sendLeased({ log }: Pick<JobPorts, 'log'>, { about, renew, send }
   } catch (error) {
     log('warn', 'send_failed', { ...about, error: String(error) });
     await lease(0);
+  }
+}
+
+const RENEW_AFTER_MS = 10_000;
+
+/** Thrown out of a step when its job was canceled, deleted or failed meanwhile; nothing is left to do. */
+export class JobGone extends Error {
+  constructor(jobId: string) {
+    super(`job ${jobId} no longer runs`);
+    this.name = 'JobGone';
+  }
+}
+
+/**
+ * A pause that also renews the step's lease, and ends the step when its job has ended.
+ *
+ * @param renew resolves to false when the job has ended. A renewal that fails is tried again ten seconds later: the
+ *   step's work so far must not be lost
+ * @returns a function to call between units of work of at most a few hundred milliseconds
+ * @throws JobGone from that function
+ */
+export function createPulse(
+  ports: Pick<JobPorts, 'pause' | 'now' | 'log'>,
+  jobId: string,
+  renew: () => Promise<boolean>,
+): () => Promise<void> {
+  let renewedAt = ports.now();
+  return async () => {
+    await ports.pause();
+    const now = ports.now();
+    if (now - renewedAt < RENEW_AFTER_MS) return;
+    renewedAt = now;
+    const isWanted = await renew().catch((error: unknown) => {
+      ports.log('warn', 'lease_not_renewed', { jobId, error: String(error) });
+      return true;
+    });
+    if (!isWanted) throw new JobGone(jobId);
+  };
+}
+
+/**
+ * Keeps a message's lease alive while `work` mostly waits for the network.
+ *
+ * @param work gets a signal that is aborted when its result is no longer needed
+ * @throws JobGone within ten seconds of the job's end, without waiting for `work`
+ */
+export async function keepLease<T>(
+  ports: StepPorts<'now' | 'log', Pick<JobSteps, 'keep'>>,
+  jobId: string,
+  outboxRowId: string,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  let timer: ReturnType<typeof setInterval> | null = null;
+  const over = new AbortController();
+  const gone = new Promise<never>((_done, giveUp) => {
+    const renew = async () => {
+      if (!(await ports.store.keep(jobId, outboxRowId, ports.now() + LEASE_MS))) giveUp(new JobGone(jobId));
+    };
+    timer = setInterval(() => {
+      renew().catch((error) => {
+        ports.log('warn', 'lease_not_renewed', { outboxId: outboxRowId, error: String(error) });
+      });
+    }, RENEW_AFTER_MS);
+  });
+  try {
+    return await Promise.race([work(over.signal), gone]);
+  } finally {
+    over.abort();
+    clearInterval(timer);
   }
 }

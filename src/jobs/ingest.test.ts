@@ -9,15 +9,17 @@ import { wav16, wavFile, wavHeader } from '../../test/helpers/wav.ts';
 import { type ByteSource, SeekNeeded } from '../audio/audio-ports.ts';
 import type { Checkpoint } from '../audio/recording.ts';
 import { CHUNK_SAMPLES } from '../ingest/chunks.ts';
-import { canPay } from '../platform/d1/credit.ts';
+import { canPay } from '../platform/d1/account-limits.ts';
 import { createMediaRows } from '../platform/d1/media-rows.ts';
-import { MEDIA_TTL_MS } from '../platform/media.ts';
-import { handleMessage } from './handle.ts';
+import { MEDIA_TTL_MS } from '../platform/media-store.ts';
+import { RetryStep } from './faults.ts';
+import { handleMessage } from './handle-message.ts';
 import { ingestJob } from './ingest.ts';
-import { chunkKey, copyKey, ingestKey } from './keys.ts';
+import type { JobPorts, ObjectStore, OpenSource } from './job-ports.ts';
+import type { JobRecord } from './job-record.ts';
+import type { JobStore } from './job-store.ts';
 import { Mutex } from './mutex.ts';
-import type { JobPorts, JobRecord, JobStore, ObjectStore, OpenSource } from './ports.ts';
-import { RetryStep } from './retry.ts';
+import { chunkKey, copyKey, ingestKey } from './work-keys.ts';
 
 /**
  * On a real database, with a real server that the recording is read from. Objects are in memory, where a test is not

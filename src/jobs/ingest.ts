@@ -2,27 +2,41 @@ import { type Result, SeekNeeded } from '../audio/audio-ports.ts';
 import type { Checkpoint, RecordingFacts } from '../audio/recording.ts';
 import { CHUNK_SAMPLES } from '../ingest/chunks.ts';
 import { ingest, type PassEnd } from '../ingest/pass.ts';
-import { admitWaiting } from './admit.ts';
 import { RECORDING_MAX_BYTES } from './app-services.ts';
-import { type Place, Places } from './bodies/places.ts';
-import { dispatch, QUEUE_LEASE_MS, sendAgain } from './dispatch.ts';
-import { failJob, removeWork } from './fail.ts';
-import { findIngest, IngestOvertaken, type StoredIngest, saveIngest, tagOf } from './ingest-state.ts';
-import { chunkKey, copyKey, INLINE_URL, inlineUrlKey } from './keys.ts';
-import { JobGone } from './lease.ts';
-import { outboxId } from './messages.ts';
-import type { IngestState, JobPorts, JobRecord, OpenSource } from './ports.ts';
-import { RetryStep } from './retry.ts';
+import type { DispatchPorts } from './dispatch.ts';
+import { dispatch, JobGone, QUEUE_LEASE_MS, sendAgain } from './dispatch.ts';
+import type { EndPorts } from './end-job.ts';
+import { admitWaiting, failJob, removeWork } from './end-job.ts';
+import { RetryStep } from './faults.ts';
 import {
+  findIngest,
   firstChunkOf,
+  IngestOvertaken,
   MAX_SEPARATE_CHANNELS,
   readyShards,
   SHARD_SECONDS,
   SHORT_SHARDS,
+  type StoredIngest,
+  saveIngest,
   shardCountOf,
-} from './shards.ts';
+  tagOf,
+} from './ingest-state.ts';
+import { outboxId } from './job-messages.ts';
+import type { OpenSource, StepPorts } from './job-ports.ts';
+import type { IngestState, JobRecord } from './job-record.ts';
+import { isTerminal } from './job-record.ts';
+import type { JobIngest, JobOutbox, JobSteps } from './job-store.ts';
 import { isPassing, type SourceError, SourceReadError } from './source-error.ts';
-import { isTerminal } from './state.ts';
+import { type Place, Places } from './upload-bodies.ts';
+import { chunkKey, copyKey, INLINE_URL, inlineUrlKey } from './work-keys.ts';
+
+/** What it takes to have a recording read again. */
+export type RequestPorts = DispatchPorts & { readonly store: Pick<JobSteps, 'nextStep'> };
+type IngestPorts = EndPorts &
+  StepPorts<
+    'sources' | 'copies' | 'media' | 'codecs' | 'work' | 'pause',
+    JobIngest & Pick<JobSteps, 'handOver'> & Pick<JobOutbox, 'outboxRow'>
+  >;
 
 /** How large and how long a recording may be (contract §7). */
 const LIMITS = {
@@ -60,7 +74,12 @@ const NO_PLACE_PAUSE_SECONDS = 2;
  * @throws RetryStep on a passing fault of the network; SourceReadError when the source fails under way; JobGone when
  *   the job ended meanwhile
  */
-export async function ingestJob(ports: JobPorts, job: JobRecord, attempt: number, signal?: AbortSignal): Promise<void> {
+export async function ingestJob(
+  ports: IngestPorts,
+  job: JobRecord,
+  attempt: number,
+  signal?: AbortSignal,
+): Promise<void> {
   const id = outboxId({ step: 'ingest', jobId: job.id });
   if (job.status !== 'running' && !(await ports.store.start(job.id, ports.now()))) {
     const now = await ports.store.find(job.id);
@@ -99,7 +118,7 @@ class NoPlace extends Error {
  * One message does so for all steps that find none: after a deployment there are hundreds at once, and each would ask
  * the server of the recording.
  */
-export async function requestIngest(ports: JobPorts, jobId: string): Promise<void> {
+export async function requestIngest(ports: RequestPorts, jobId: string): Promise<void> {
   if (!(await ports.store.nextStep(jobId, ['analyse', 'assemble', 'transcribe'], 'ingest', ports.now()))) return;
   ports.log('info', 'ingest_requested', { jobId });
   await dispatch(ports, { step: 'ingest', jobId });
@@ -133,7 +152,7 @@ class Ingest {
   #reportedAt: number;
 
   constructor(
-    private readonly ports: JobPorts,
+    private readonly ports: IngestPorts,
     private readonly job: JobRecord,
     private readonly attempt: number,
     /** Idempotent. @throws NoPlace */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { NOW, useJobs } from '../../test/helpers/job-world.ts';
-import { JobGone, keepLease } from './lease.ts';
-import type { JobPorts } from './ports.ts';
+import { JobGone, keepLease } from './dispatch.ts';
+import type { JobPorts } from './job-ports.ts';
 
 /** On a real database. The ten seconds between renewals are told by hand, all else goes by the machine's clock. */
 const world = useJobs();

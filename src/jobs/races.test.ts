@@ -1,19 +1,20 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startShards, startStorage } from '../../test/helpers/database.ts';
 import { ingestedState } from '../../test/helpers/job-world.ts';
-import { createJobStore } from '../platform/d1/job-store.ts';
+import { createJobStore } from '../platform/d1/job-rows.ts';
 import { createObjectStore } from '../platform/r2-objects.ts';
 import type { CreateJob } from './app-services.ts';
-import { cancelJob, deleteJob } from './cancel.ts';
-import { createJob } from './create.ts';
+import { createJob } from './create-job.ts';
 import { deliverWebhook } from './deliver-webhook.ts';
-import { expire } from './expire.ts';
-import { handleMessage } from './handle.ts';
+import { cancelJob, deleteJob } from './end-job.ts';
+import { handleMessage } from './handle-message.ts';
 import { saveIngest } from './ingest-state.ts';
-import { ingestKey, outputKey, partKey } from './keys.ts';
-import type { Message, WebhookMessage } from './messages.ts';
+import type { Message, WebhookMessage } from './job-messages.ts';
+import type { JobPorts, Queued } from './job-ports.ts';
+import type { JobStore } from './job-store.ts';
 import { Mutex } from './mutex.ts';
-import type { JobPorts, JobStore, Queued } from './ports.ts';
+import { expire } from './sweeps.ts';
+import { ingestKey, outputKey, partKey } from './work-keys.ts';
 
 /** Steps that meet one another, or die, at the worst moment; on a real database and a real bucket. */
 

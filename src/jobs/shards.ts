@@ -1,40 +1,261 @@
-import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
-import type { IngestedRecording } from './ports.ts';
+import { release } from '../audio/memory.ts';
+import type { EmbeddingPort, SegmentationPort } from '../diarization/model-ports.ts';
+import { settingsOf } from '../diarization/parameters.ts';
+import { encodePart } from '../diarization/part.ts';
+import { analyseShard } from '../diarization/shard.ts';
+import { CHUNK_SAMPLES, readChunks } from '../ingest/chunks.ts';
+import type { RequestPorts } from './ingest.ts';
+import { requestIngest } from './ingest.ts';
+import {
+  findIngest,
+  firstChunkOf,
+  OVERRUN_SAMPLES,
+  placeOf,
+  readyShards,
+  SHARD_SAMPLES,
+  tagOf,
+} from './ingest-state.ts';
+import type { BegunStep, ShardMessage } from './job-messages.ts';
+import type { Engine, JobPorts } from './job-ports.ts';
+import type { IngestState } from './job-record.ts';
+import { chunkKey, partKey } from './work-keys.ts';
 
-/** Audio of one shard; a multiple of the embedder's stretch, so that shards never change a result. */
-export const SHARD_SECONDS = 300;
-export const SHARD_SAMPLES = SHARD_SECONDS * SAMPLE_RATE_HZ;
-/** A window or stretch that starts in a shard may end this much after it. */
-export const OVERRUN_SAMPLES = 10 * SAMPLE_RATE_HZ;
+type HandOutPorts = RequestPorts & Pick<JobPorts, 'progress' | 'work'>;
+type ShardPorts = HandOutPorts & Pick<JobPorts, 'objects' | 'engine'>;
 
-/** Shards of a recording: they cover it without overlap; a short one is a single shard. */
-export const shardCountOf = (totalSamples: number): number => Math.ceil(totalSamples / SHARD_SAMPLES);
-
-/** Maximum number of channels that are read separately. */
-export const MAX_SEPARATE_CHANNELS = 8;
-/** More than the chunks of the longest recording. */
-const CHUNKS_PER_CHANNEL = 1000;
-
-/** Number of the first chunk of a channel, from 0. */
-export const firstChunkOf = (channel: number): number => channel * CHUNKS_PER_CHANNEL;
+const SAMPLE_RATE_HZ = 16000;
 
 /**
- * The channel of a shard, and its number within that channel, both from 0.
+ * Begins one shard: its part is made from the chunks of the recording. Idempotent by (job, shard): the part does not
+ * depend on the invocation that makes it. D1 is asked for nothing as long as all goes well.
  *
- * @param recording undefined while it is being read: shards are analysed so early only without separate channels
+ * @param turnWaitMs how long the message has waited for its turn in the isolate, for the log
+ * @returns undefined where nothing is to be done
  */
-export function placeOf(
-  shard: number,
-  recording: Pick<IngestedRecording, 'shardCount' | 'separateChannels'> | undefined,
-): { readonly channel: number; readonly number: number } {
-  if (recording?.separateChannels === undefined) return { channel: 0, number: shard };
-  const shardsEach = recording.shardCount / recording.separateChannels;
-  return { channel: Math.floor(shard / shardsEach), number: shard % shardsEach };
+export async function beginShard(
+  ports: ShardPorts,
+  { jobId, shard }: ShardMessage,
+  turnWaitMs: number,
+): Promise<BegunStep | undefined> {
+  const state = (await findIngest(ports, jobId))?.state;
+  if (!state) {
+    // Of another version of the service or other models, unless the job has ended.
+    await requestIngest(ports, jobId);
+    return undefined;
+  }
+  const tag = tagOf(ports, state);
+  const start = await ports.progress.startShard(jobId, shard, tag);
+  if (start.kind === 'unknown') await handOutAgain(ports, jobId, state);
+  if (start.kind !== 'run') return undefined;
+  let fraction = 0;
+  return {
+    starts: start.starts,
+    renew: () => ports.progress.report(jobId, shard, tag, fraction),
+    putBack: (dueAt, isForgiven) => ports.progress.putBack(jobId, shard, tag, dueAt, isForgiven),
+    async run(pulse) {
+      const key = partKey(jobId, shard, tag);
+      // A run that died may have stored it.
+      if (!(await ports.objects.exists(key))) {
+        const work = { jobId, shard, state, tag, turnWaitMs, pulse, report: (read: number) => (fraction = read) };
+        const part = await analyse(ports, work);
+        await ports.objects.put(key, part);
+        release(part);
+      }
+      // Of another file or version than is read now: the object hands out the shards of that one.
+      if (!(await ports.progress.partDone(jobId, shard, tag))) {
+        ports.log('warn', 'part_not_counted', { jobId, shard });
+      }
+    },
+  };
 }
 
-/** Number of shards that can be analysed while the end of the recording is not known. */
-export const readyShards = (storedSamples: number): number =>
-  Math.max(0, Math.floor((storedSamples - OVERRUN_SAMPLES) / SHARD_SAMPLES));
+/**
+ * The object of the job hands out shards of another version of the service, or of another file, or has handed out less
+ * than this one. What this version reads is handed out again: of two versions that take turns after a deployment only
+ * one stays.
+ */
+export async function handOutAgain(ports: HandOutPorts, jobId: string, state: IngestState): Promise<void> {
+  const tag = tagOf(ports, state);
+  await ports.progress.begin(jobId, tag);
+  if (state.recording) return ports.progress.expect(jobId, tag, state.recording.shardCount);
+  await ports.progress.ready(jobId, tag, readyShards(state.chunks * CHUNK_SAMPLES));
+  // Another version may have read the recording to its end meanwhile: then nobody continues with this one's reading.
+  await requestIngest(ports, jobId);
+}
 
-/** A job with at most this many shards is short: its shards have the priority queue. */
-export const SHORT_SHARDS = 2;
+interface ShardWork {
+  readonly jobId: string;
+  readonly shard: number;
+  readonly state: IngestState;
+  readonly tag: string;
+  readonly turnWaitMs: number;
+  readonly pulse: () => Promise<void>;
+  /** Told how much of the shard was read, 0…1. */
+  readonly report: (fraction: number) => void;
+}
+
+async function analyse(ports: ShardPorts, work: ShardWork): Promise<Uint8Array> {
+  const { jobId, shard, state, tag, turnWaitMs, pulse, report } = work;
+  const engine: Engine = await ports.engine(state.model);
+  if (engine.segmentation.info.windowSamples > OVERRUN_SAMPLES)
+    throw new Error('windows are longer than a shard reads on');
+  // While the end of the recording is not known, a shard is handed out only where it is far enough away to make no
+  // difference.
+  const totalSamples = state.recording?.totalSamples ?? Number.MAX_SAFE_INTEGER;
+  const { channel, number } = placeOf(shard, state.recording);
+  const startSample = number * SHARD_SAMPLES;
+  const endSample = Math.min(startSample + SHARD_SAMPLES, totalSamples);
+  const readTo = Math.min(endSample + OVERRUN_SAMPLES, totalSamples);
+  const clock = new StageClock(ports.now, pulse);
+  let readCount = 0;
+  const chunks = readChunks(
+    (chunk, offset, length) =>
+      ports.objects.getRange(chunkKey(jobId, firstChunkOf(channel) + chunk, tag), offset, length),
+    startSample,
+    readTo,
+  );
+  const counted = (async function* () {
+    for await (const block of clock.samples(chunks)) {
+      readCount += block.length;
+      report(readCount / (readTo - startSample));
+      yield block;
+    }
+  })();
+  const whole = { startSample, endSample, totalSamples };
+  // The clock pauses after every run of a model and every stretch of samples: a second pause would only leave more for
+  // the garbage collector.
+  const part = await analyseShard(counted, whole, clock.engine(engine), settingsOf(state.model), noPause);
+  const bytes = encodePart(part);
+  release(part.probabilities, part.speakers.embeddings, part.subsegments.embeddings);
+  ports.log('info', 'shard_done', {
+    jobId,
+    shard,
+    audioSeconds: (endSample - startSample) / SAMPLE_RATE_HZ,
+    partBytes: bytes.length,
+    wasmBytes: engine.memoryBytes(),
+    turnWaitMs,
+    ...clock.finish(),
+  });
+  return bytes;
+}
+
+const noPause = async (): Promise<void> => undefined;
+
+/** Milliseconds spent per stage of a shard. */
+export interface StageTimes {
+  decodeMs: number;
+  segmentationMs: number;
+  embeddingMs: number;
+  totalMs: number;
+}
+
+/** Four seconds at 16 kHz: some ten milliseconds of decoding. */
+const GATHERED_SAMPLES = 64_000;
+
+/** As long as a block is at most; a longer one would have the array made anew. */
+const LONGEST_BLOCK_SAMPLES = 16_000;
+
+/**
+ * Wraps model runs and sample reading so that each counts its own time. The platform's clock moves only on I/O, so every
+ * measured step ends with a pause; that pause is also what lets a busy isolate answer others between windows.
+ */
+export class StageClock {
+  readonly times: StageTimes = { decodeMs: 0, segmentationMs: 0, embeddingMs: 0, totalMs: 0 };
+  #startedAt: number;
+
+  constructor(
+    private readonly now: () => number,
+    private readonly pause: () => Promise<void>,
+  ) {
+    this.#startedAt = now();
+  }
+
+  /**
+   * The same samples, four seconds or more at a time: decoders give some milliseconds at once, and a pause for each of them costs more than the
+   * decoding, and leaves a heap full of promises.
+   *
+   * @returns blocks that are valid until the next one is asked for
+   */
+  async *samples(blocks: AsyncIterable<Float32Array>): AsyncGenerator<Float32Array> {
+    const iterator = blocks[Symbol.asyncIterator]();
+    let gathered = new Float32Array(GATHERED_SAMPLES + LONGEST_BLOCK_SAMPLES);
+    let isDone = false;
+    const gather = async (): Promise<number> => {
+      let filled = 0;
+      while (filled < GATHERED_SAMPLES) {
+        const next = await iterator.next();
+        if (next.done) {
+          isDone = true;
+          break;
+        }
+        if (filled + next.value.length > gathered.length) gathered = grown(gathered, filled + next.value.length);
+        gathered.set(next.value, filled);
+        filled += next.value.length;
+      }
+      return filled;
+    };
+    try {
+      while (!isDone) {
+        const filled = await this.#timed('decodeMs', gather);
+        if (filled > 0) yield gathered.subarray(0, filled);
+      }
+    } finally {
+      // Who reads stops before the end; decoder and resampler have memory of their own to give back.
+      await iterator.return?.();
+      release(gathered);
+    }
+  }
+
+  segmentation(port: SegmentationPort): SegmentationPort {
+    if (port.form === 'whole') {
+      return { ...port, run: (window: Float32Array) => this.#timed('segmentationMs', () => port.run(window)) };
+    }
+    return {
+      ...port,
+      run: (powers: Float32Array, frames: number) => this.#timed('segmentationMs', () => port.run(powers, frames)),
+    };
+  }
+
+  embedding(port: EmbeddingPort): EmbeddingPort {
+    if (port.form === 'whole') {
+      return { ...port, embed: (feats, frames) => this.#timed('embeddingMs', () => port.embed(feats, frames)) };
+    }
+    return {
+      ...port,
+      trunk: (feats, frames) => this.#timed('embeddingMs', () => port.trunk(feats, frames)),
+      head: (pooled, batch) => this.#timed('embeddingMs', () => port.head(pooled, batch)),
+    };
+  }
+
+  engine(engine: Engine): Engine {
+    return {
+      ...engine,
+      segmentation: this.segmentation(engine.segmentation),
+      embedding: this.embedding(engine.embedding),
+    };
+  }
+
+  /** Rounded for the log. What no stage claims is filterbank, mel powers and pooling. */
+  finish(): StageTimes {
+    this.times.totalMs = this.now() - this.#startedAt;
+    const rounded = { ...this.times };
+    for (const stage of Object.keys(rounded) as (keyof StageTimes)[]) rounded[stage] = Math.round(rounded[stage]);
+    return rounded;
+  }
+
+  async #timed<T>(stage: keyof StageTimes, work: () => Promise<T>): Promise<T> {
+    const from = this.now();
+    try {
+      return await work();
+    } finally {
+      await this.pause();
+      this.times[stage] += this.now() - from;
+    }
+  }
+}
+
+function grown(samples: Float32Array, least: number): Float32Array<ArrayBuffer> {
+  const larger = new Float32Array(Math.max(least, 2 * samples.length));
+  larger.set(samples);
+  return larger;
+}

@@ -5,11 +5,11 @@ import { TAG, useJobs } from '../../test/helpers/job-world.ts';
 import { settingsOf } from '../diarization/parameters.ts';
 import { encodePart } from '../diarization/part.ts';
 import { analyseShard } from '../diarization/shard.ts';
-import { assembleJob } from './assemble.ts';
-import { handleMessage } from './handle.ts';
-import { outputKey, partKey } from './keys.ts';
+import { assembleJob } from './assemble-job.ts';
+import { handleMessage } from './handle-message.ts';
+import type { JobPorts, TranscriptionEngine } from './job-ports.ts';
 import { Mutex } from './mutex.ts';
-import type { JobPorts, TranscriptionEngine } from './ports.ts';
+import { outputKey, partKey } from './work-keys.ts';
 
 const world = useJobs();
 let server: Awaited<ReturnType<typeof startEngine>>;

@@ -1,27 +1,24 @@
-import { joined, speakerLabel } from '../diarization/diarization.ts';
+import { type Diarization, joined, speakerLabel } from '../diarization/diarization.ts';
 import { BYTES_PER_SAMPLE, CHUNK_SAMPLES } from '../ingest/chunks.ts';
 import { type Piece, piecesOf } from '../transcription/pieces.ts';
 import type { SpeakerTurns, SpokenText, Word } from '../transcription/spans.ts';
 import { speakersOfWords, spokenTurns } from '../transcription/speakers.ts';
 import { plausibleWords, timedWords } from '../transcription/words.ts';
 import { keepAnalysis } from './analysis.ts';
-import { succeed } from './assemble.ts';
-import { billOf } from './bill.ts';
-import { QUEUE_LEASE_MS, sendAgain } from './dispatch.ts';
+import type { DispatchPorts } from './dispatch.ts';
+import { dispatch, JobGone, QUEUE_LEASE_MS, sendAgain } from './dispatch.ts';
+import type { EndPorts } from './end-job.ts';
+import { billOf, succeed } from './end-job.ts';
 import { readRecording } from './ingest-state.ts';
-import { chunkKey, documentKey, outputKey, wordsKey } from './keys.ts';
-import { JobGone } from './lease.ts';
-import { outboxId } from './messages.ts';
-import type { EngineFault, JobPorts, JobRecord, TranscriptionEngine } from './ports.ts';
-import {
-  isTranscribed,
-  read,
-  readJson,
-  save,
-  type TranscribedJob,
-  type Transcription,
-  transcriptionSettings,
-} from './transcription.ts';
+import { outboxId } from './job-messages.ts';
+import type { EngineFault, JobPorts, StepPorts, TranscriptionEngine } from './job-ports.ts';
+import type { JobRecord } from './job-record.ts';
+import type { JobSteps } from './job-store.ts';
+import { writeDiarization } from './results.ts';
+import { chunkKey, documentKey, outputKey, transcriptionKey, wordsKey } from './work-keys.ts';
+
+type TranscriptionPorts = EndPorts &
+  StepPorts<'transcription' | 'work' | 'pause', Pick<JobSteps, 'settle' | 'handOver' | 'nextStep'>>;
 
 const SAMPLE_RATE_HZ = 16_000;
 /** An invocation starts pieces for this long and then hands over, so that jobs take turns. */
@@ -46,7 +43,7 @@ interface PieceWords {
  * @param signal aborted when the job has ended
  * @throws JobGone when the job ended meanwhile
  */
-export async function transcribeJob(ports: JobPorts, job: JobRecord, signal?: AbortSignal): Promise<void> {
+export async function transcribeJob(ports: TranscriptionPorts, job: JobRecord, signal?: AbortSignal): Promise<void> {
   const id = outboxId({ step: 'transcribe', jobId: job.id });
   if (job.status !== 'running' || !isTranscribed(job)) return ports.store.settle(id);
   const { tag } = await readRecording(ports, job.id);
@@ -76,7 +73,7 @@ class Run {
   next = 0;
 
   constructor(
-    private readonly ports: JobPorts,
+    private readonly ports: TranscriptionPorts,
     private readonly jobId: string,
     private readonly tag: string,
     private readonly engine: TranscriptionEngine,
@@ -134,7 +131,7 @@ class Run {
 }
 
 async function readSamples(
-  ports: JobPorts,
+  ports: TranscriptionPorts,
   jobId: string,
   tag: string,
   { startSeconds, endSeconds }: Piece['audio'],
@@ -154,7 +151,7 @@ async function readSamples(
 }
 
 async function retry(
-  ports: JobPorts,
+  ports: TranscriptionPorts,
   job: TranscribedJob,
   tag: string,
   state: Transcription,
@@ -189,7 +186,7 @@ function reasonOf({ kind }: EngineFault): string {
  *
  * @returns false if the job does not run or has no transcription
  */
-export async function finishWithoutTranscript(ports: JobPorts, job: JobRecord): Promise<boolean> {
+export async function finishWithoutTranscript(ports: TranscriptionPorts, job: JobRecord): Promise<boolean> {
   if (job.status !== 'running' || !isTranscribed(job)) return false;
   const { tag } = await readRecording(ports, job.id);
   await finish(ports, job, tag, { kind: 'failed', reason: 'the service failed several times' });
@@ -200,7 +197,12 @@ type TranscriptionEnd =
   | { readonly kind: 'whole'; readonly pieces: readonly Piece[]; readonly words: readonly PieceWords[] }
   | { readonly kind: 'failed'; readonly reason: string };
 
-async function finish(ports: JobPorts, job: TranscribedJob, tag: string, end: TranscriptionEnd): Promise<void> {
+async function finish(
+  ports: TranscriptionPorts,
+  job: TranscribedJob,
+  tag: string,
+  end: TranscriptionEnd,
+): Promise<void> {
   const { turns, warning } = await read(ports, job.id, tag);
   const transcript = end.kind === 'whole' ? await transcriptOf(ports.pause, turns, end) : undefined;
   const warnings = [warning, end.kind === 'failed' ? `${WITHOUT}: ${end.reason}.` : transcript?.warning];
@@ -252,7 +254,7 @@ async function transcriptOf(
 
 /** The output document: the stored diarization, then the transcript and the warnings. */
 async function* document(
-  ports: JobPorts,
+  ports: TranscriptionPorts,
   jobId: string,
   tag: string,
   transcript: Transcript | undefined,
@@ -264,7 +266,7 @@ async function* document(
   const body = await ports.objects.openRange(key, 0, sizeBytes - 1);
   if (!body) throw new JobGone(jobId);
   const decoder = new TextDecoder();
-  for await (const bytes of body as unknown as AsyncIterable<Uint8Array>) yield decoder.decode(bytes, { stream: true });
+  for await (const bytes of body) yield decoder.decode(bytes, { stream: true });
   if (transcript) {
     yield ',"wordLevelTranscription":[';
     yield* joined(transcript.words, spokenText);
@@ -284,5 +286,63 @@ function spokenText({ startSeconds, endSeconds, text, speaker }: SpokenText): st
 
 const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000;
 
-const readWords = (ports: JobPorts, jobId: string, tag: string, piece: number): Promise<PieceWords> =>
+const readWords = (ports: Pick<JobPorts, 'objects'>, jobId: string, tag: string, piece: number): Promise<PieceWords> =>
   readJson(ports, jobId, wordsKey(jobId, tag, piece));
+
+/** A diarize job. Use `isTranscribed` to check whether it asks for a transcription. */
+export type TranscribedJob = Extract<JobRecord, { kind: 'diarize' }>;
+
+/** State of a transcription, stored as JSON. */
+export interface Transcription {
+  readonly turns: SpeakerTurns;
+  /** Warning of the diarization. */
+  readonly warning?: string;
+  /** Number of leading pieces that are done; later pieces may be done as well. */
+  readonly pieces: number;
+  /** Consecutive failures of the engine. */
+  readonly failures: number;
+}
+
+export const isTranscribed = (job: JobRecord): job is TranscribedJob =>
+  job.kind === 'diarize' && job.request.transcription === true;
+
+/** A request has its settings whenever it asks for a transcription. */
+export function transcriptionSettings({ request }: TranscribedJob) {
+  if (!request.transcriptionConfig) throw new Error('a request for a transcription without its settings');
+  return request.transcriptionConfig;
+}
+
+/** Stores the diarization and queues the transcription. Idempotent. */
+export async function beginTranscription(
+  ports: DispatchPorts & StepPorts<'objects', Pick<JobSteps, 'nextStep'>>,
+  job: TranscribedJob,
+  tag: string,
+  { warning, ...diarization }: Diarization,
+): Promise<void> {
+  await ports.objects.putStream(documentKey(job.id, tag), writeDiarization(diarization, job.request));
+  const { durationSeconds, turns, exclusiveTurns } = diarization;
+  const spans = (all: Diarization['exclusiveTurns']) =>
+    all.map(({ speaker, startSeconds, endSeconds }) => ({ speaker, startSeconds, endSeconds }));
+  const known = { durationSeconds, turns: spans(turns), exclusiveTurns: spans(exclusiveTurns) };
+  await save(ports, job.id, tag, { turns: known, warning, pieces: 0, failures: 0 });
+  if (await ports.store.nextStep(job.id, ['assemble'], 'transcribe', ports.now())) {
+    await dispatch(ports, { step: 'transcribe', jobId: job.id });
+  }
+}
+
+export const save = (
+  ports: Pick<JobPorts, 'objects'>,
+  jobId: string,
+  tag: string,
+  state: Transcription,
+): Promise<void> => ports.objects.put(transcriptionKey(jobId, tag), new TextEncoder().encode(JSON.stringify(state)));
+
+/** @throws JobGone if the object is missing: the job has ended and its working data was removed */
+export async function readJson<T>(ports: Pick<JobPorts, 'objects'>, jobId: string, key: string): Promise<T> {
+  const bytes = await ports.objects.get(key);
+  if (!bytes) throw new JobGone(jobId);
+  return JSON.parse(new TextDecoder().decode(bytes)) as T;
+}
+
+export const read = (ports: Pick<JobPorts, 'objects'>, jobId: string, tag: string): Promise<Transcription> =>
+  readJson(ports, jobId, transcriptionKey(jobId, tag));

@@ -6,7 +6,7 @@ import { formatFixture, indexOf } from '../../test/helpers/indexes.ts';
 import { ingestedState } from '../../test/helpers/job-world.ts';
 import { wav16 } from '../../test/helpers/wav.ts';
 import type { Checkpoint } from '../audio/recording.ts';
-import { WORK_VERSION } from './keys.ts';
+import { WORK_VERSION } from './work-keys.ts';
 
 const FIXTURES = new URL('../../test/fixtures/formats', import.meta.url);
 const NO_RECORDING = /\.(sh|py|ts|json)$/;

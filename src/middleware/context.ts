@@ -1,6 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import type { AppServices, Principal } from '../jobs/app-services.ts';
-import type { Place } from '../jobs/bodies/places.ts';
+import type { Place } from '../jobs/upload-bodies.ts';
 
 /** What the middleware puts into a request's context. */
 export interface AppVariables {

@@ -1,6 +1,5 @@
 import type { FieldError } from '../contract/errors.ts';
-import { type Patience, PatientReader, TooSlow } from '../jobs/bodies/patient-reader.ts';
-import { Places } from '../jobs/bodies/places.ts';
+import { type Patience, PatientReader, Places, TooSlow } from '../jobs/upload-bodies.ts';
 import type { AppContext } from './context.ts';
 import type { Refusal } from './refusals.ts';
 

@@ -2,7 +2,7 @@ import { toHex } from '../audio/bytes.ts';
 import { type Plda, parsePlda } from '../diarization/clustering/plda.ts';
 import type { EmbeddingPort, SegmentationPort } from '../diarization/model-ports.ts';
 import type { SettingName } from '../diarization/parameters.ts';
-import type { Engine } from '../jobs/ports.ts';
+import type { Engine } from '../jobs/job-ports.ts';
 import { Loaded } from './loaded.ts';
 import { packOfBuild } from './models-in-use.ts';
 import {

@@ -3,9 +3,9 @@ export const JURISDICTIONS = ['eu', 'fedramp'] as const;
 export type Jurisdiction = (typeof JURISDICTIONS)[number];
 
 /** The objects of a class that run and keep their data there; the same name stands for another object elsewhere. */
-export function objectsIn(
+export function objectsIn<Methods extends Rpc.DurableObjectBranded | undefined>(
   jurisdiction: Jurisdiction | undefined,
-  namespace: DurableObjectNamespace,
-): DurableObjectNamespace {
+  namespace: DurableObjectNamespace<Methods>,
+): DurableObjectNamespace<Methods> {
   return jurisdiction ? namespace.jurisdiction(jurisdiction) : namespace;
 }

@@ -1,4 +1,4 @@
-import type { Log } from '../jobs/ports.ts';
+import type { Log } from '../jobs/job-ports.ts';
 
 /** One JSON object a line: what Workers Logs and `wrangler tail` index. */
 export const log: Log = (level, event, fields = {}) => {

@@ -1,4 +1,7 @@
 import manifestJson from '../../models/manifest.json';
+import { DEFAULT_IDENTIFICATION, type IdentificationParameters } from '../voiceprint/identification.ts';
+import { decodeVoiceprint } from '../voiceprint/voiceprint.ts';
+import { fnv1a } from './fnv1a.ts';
 import { type ModelPack, packInUse, parseManifest, segmentationFile, segmentationsOf } from './onnx/manifest.ts';
 
 let pack: ModelPack | undefined;
@@ -20,12 +23,37 @@ export function nameOfModels(pack: ModelPack): string {
   const embedder = form === 'split' ? [files.trunk, files.head] : [files.model];
   const weights = [...segmentations.map(segmentationFile), ...embedder].map(({ sha256 }) => sha256.slice(0, 8));
   const parameters = [...segmentations, embedding].map(({ facts, tuned }) => ({ facts, tuned }));
-  return [...weights, fnv1a(JSON.stringify(parameters))].join('');
+  return [...weights, fnv1a(JSON.stringify(parameters)).toString(16).padStart(8, '0')].join('');
 }
 
-/** Fowler, Noll and Vo's hash of a text's UTF-16 units, 32 bits in hexadecimal: what is at hand without waiting. */
-function fnv1a(text: string): string {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
-  return (hash >>> 0).toString(16).padStart(8, '0');
+/** The embedder in use, as the manifest describes it. */
+function embedder() {
+  return packOfBuild().embedding;
+}
+
+/** What was fitted for an embedder; general values where nothing was, or for another one than that in use. */
+export function identificationOf(embeddingId: string): IdentificationParameters {
+  const { id, identification } = embedder();
+  return id === embeddingId && identification !== undefined ? identification : DEFAULT_IDENTIFICATION;
+}
+
+/** What is wrong with a voiceprint that a caller sends, as the end of a sentence; undefined for a good one. */
+export function voiceprintFault(text: string): string | undefined {
+  const decoded = decodeVoiceprint(text);
+  if (!decoded.ok) {
+    switch (decoded.error.kind) {
+      case 'foreign':
+        return 'is not a voiceprint of this service';
+      case 'damaged':
+        return 'is damaged: it was cut or changed after it was made';
+      case 'version':
+        return `has format version ${decoded.error.version}, which this service does not know`;
+    }
+  }
+  const { id, facts } = embedder();
+  const { embeddingId, embedding } = decoded.value;
+  if (embeddingId !== id || embedding.length !== facts.dimension) {
+    return `was made with the model ${embeddingId}, not with ${id}, which is in use: make it again`;
+  }
+  return undefined;
 }

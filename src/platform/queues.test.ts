@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Message } from '../jobs/messages.ts';
+import type { Message } from '../jobs/job-messages.ts';
 import { createQueues, queueSet } from './queues.ts';
 
 /** Bindings that note which messages each of them was given. */

@@ -1,5 +1,6 @@
-import { type QueueName, queueOf } from '../jobs/messages.ts';
-import type { QueuePort } from '../jobs/ports.ts';
+import { type QueueName, queueOf } from '../jobs/job-messages.ts';
+import type { QueuePort } from '../jobs/job-ports.ts';
+import { fnv1a } from './fnv1a.ts';
 
 /** The queues of a kind: a job's messages of that kind go through one of them. */
 export type QueueSet = readonly Queue<unknown>[];
@@ -9,7 +10,7 @@ export type QueueSet = readonly Queue<unknown>[];
  * queue takes 5,000 messages a second and has at most 250 consumers.
  */
 export function createQueues(queues: Record<QueueName, QueueSet>): QueuePort {
-  const queueFor = (name: QueueName, jobId: string) => queues[name][hashOf(jobId) % queues[name].length];
+  const queueFor = (name: QueueName, jobId: string) => queues[name][fnv1a(jobId) % queues[name].length];
   return {
     async send(message, delaySeconds) {
       await queueFor(queueOf(message), message.jobId).send(message, { contentType: 'json', delaySeconds });
@@ -32,11 +33,4 @@ export function queueSet(env: object, binding: string): QueueSet {
   const queues: Queue<unknown>[] = [];
   for (let queue = bindings[binding]; queue; queue = bindings[`${binding}_${queues.length + 1}`]) queues.push(queue);
   return queues;
-}
-
-/** FNV-1a, 32 bits. */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  return hash >>> 0;
 }

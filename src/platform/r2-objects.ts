@@ -1,8 +1,10 @@
-import type { ObjectChunks, ObjectStore } from '../jobs/ports.ts';
-import { abortNotedUploads, createNotedUpload, type NotedUpload } from './noted-upload.ts';
-import { PART_BYTES } from './r2-upload.ts';
-import { objectBody } from './sources/object-source.ts';
-import { TextParts } from './text-parts.ts';
+import type { ByteSource, ByteStream } from '../audio/audio-ports.ts';
+import { release } from '../audio/memory.ts';
+import type { ObjectChunks, ObjectStore } from '../jobs/job-ports.ts';
+import { SourceReadError } from '../jobs/source-error.ts';
+import { pause } from './event-loop.ts';
+import { abortNotedUploads, createNotedUpload, type NotedUpload, PART_BYTES } from './r2-uploads.ts';
+import { sleep } from './sources/http-client.ts';
 
 const DELETE_BATCH = 1000;
 
@@ -115,3 +117,182 @@ async function putStream(bucket: R2Bucket, key: string, chunks: ObjectChunks): P
 
 const bodyOf = (bucket: R2Bucket, { key, size: sizeBytes, etag }: R2Object, offset: number, length: number) =>
   objectBody(bucket, { key, sizeBytes, etag }, { offset, length });
+
+const FIRST_BYTES = 64 * 1024;
+
+/**
+ * Text as UTF-8 in parts of exactly `partBytes`, the last one shorter, out of one buffer: the output of a day is hundreds of megabytes, and
+ * an array for every piece of it would be garbage that piles up. A character may lie in two parts.
+ */
+export class TextParts {
+  readonly #encoder = new TextEncoder();
+  #buffer: Uint8Array<ArrayBuffer>;
+  #used = 0;
+  /** Bytes of the last character that the part had no room for. */
+  #rest = new Uint8Array(0);
+
+  constructor(private readonly partBytes: number) {
+    this.#buffer = new Uint8Array(Math.min(FIRST_BYTES, partBytes));
+  }
+
+  /** @returns what of the text did not fit; then the part is full and has to be taken */
+  add(text: string): string {
+    let left = text;
+    while (left !== '') {
+      const { read, written } = this.#encoder.encodeInto(left, this.#buffer.subarray(this.#used));
+      this.#used += written;
+      left = left.slice(read);
+      if (left === '') break;
+      if (this.#buffer.length < this.partBytes) this.#grow();
+      else return this.#split(left);
+    }
+    return left;
+  }
+
+  /** As `add`, for bytes. */
+  addBytes(bytes: Uint8Array): Uint8Array {
+    while (this.#buffer.length < this.partBytes && this.#used + bytes.length > this.#buffer.length) this.#grow();
+    const taken = bytes.subarray(0, this.#buffer.length - this.#used);
+    this.#buffer.set(taken, this.#used);
+    this.#used += taken.length;
+    return bytes.subarray(taken.length);
+  }
+
+  get isFull(): boolean {
+    return this.#used === this.partBytes;
+  }
+
+  /** The part so far; valid until `clear`. */
+  get bytes(): Uint8Array<ArrayBuffer> {
+    return this.#buffer.subarray(0, this.#used);
+  }
+
+  /** Begins the next part. */
+  clear(): void {
+    this.#buffer.set(this.#rest);
+    this.#used = this.#rest.length;
+    this.#rest = new Uint8Array(0);
+  }
+
+  #grow(): void {
+    const before = this.#buffer;
+    this.#buffer = new Uint8Array(Math.min(this.partBytes, 2 * before.length));
+    this.#buffer.set(before);
+    release(before);
+  }
+
+  /** Fills the part with the first bytes of a character that does not fit. */
+  #split(text: string): string {
+    const [character = ''] = text;
+    const bytes = this.#encoder.encode(character);
+    const room = this.partBytes - this.#used;
+    this.#buffer.set(bytes.subarray(0, room), this.#used);
+    this.#used = this.partBytes;
+    this.#rest = bytes.slice(room);
+    return text.slice(character.length);
+  }
+}
+
+/**
+ * Bytes of one read. Objects are not read as one long stream: the local runtime buffers such a stream in memory and
+ * blocks all other requests, and on the platform a stream that is open for minutes may break.
+ */
+const PIECE_BYTES = 4 * 1024 * 1024;
+
+interface ObjectFile {
+  readonly key: string;
+  readonly sizeBytes: number;
+  readonly etag?: string;
+}
+
+/**
+ * An object in R2, read in pieces.
+ *
+ * @param backoffMs pauses before the second, third … try of a piece
+ * @throws from reads: SourceReadError when the object is gone or another one; whatever R2 failed with last, after the
+ *   retries
+ */
+export function objectSource(bucket: R2Bucket, file: ObjectFile, backoffMs: readonly number[]): ByteSource {
+  const { key, sizeBytes, etag } = file;
+  const get = async (offset: number, length: number): Promise<Uint8Array> => {
+    const object = await bucket.get(key, { range: { offset, length } });
+    if (!object || object.size !== sizeBytes || (etag !== undefined && object.etag !== etag))
+      throw new SourceReadError({ kind: 'changed', message: 'The stored recording is no longer there.' });
+    return new Uint8Array(await object.arrayBuffer());
+  };
+  const read = async (offset: number, length: number): Promise<Uint8Array> => {
+    const wanted = Math.min(length, sizeBytes - offset);
+    if (wanted <= 0) return new Uint8Array(0);
+    for (let tries = 0; ; tries++) {
+      try {
+        return await get(offset, wanted);
+      } catch (error) {
+        if (error instanceof SourceReadError || tries >= backoffMs.length) throw error;
+        await sleep(backoffMs[tries]);
+      }
+    }
+  };
+  return {
+    sizeBytes,
+    canSeek: true,
+
+    async open(offset): Promise<ByteStream> {
+      let at = offset;
+      let isClosed = false;
+      return {
+        async read() {
+          if (isClosed || at >= sizeBytes) return undefined;
+          const bytes = await read(at, PIECE_BYTES);
+          at += bytes.length;
+          return isClosed ? undefined : bytes;
+        },
+        close() {
+          isClosed = true;
+        },
+      };
+    },
+
+    read,
+  };
+}
+
+/** A range of an object as a response body, read on demand. Fails like the reads of `objectSource`. */
+export function objectBody(
+  bucket: R2Bucket,
+  file: ObjectFile,
+  { offset, length }: { readonly offset: number; readonly length: number },
+): ReadableStream<Uint8Array> {
+  const source = objectSource(bucket, file, []);
+  const end = offset + length;
+  let at = offset;
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        if (at >= end) return controller.close();
+        const piece = await source.read(at, Math.min(PIECE_BYTES, end - at));
+        at += piece.length;
+        controller.enqueue(piece);
+        await pause();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** A recording that lies in memory. */
+export const bytesSource = (bytes: Uint8Array): ByteSource => ({
+  sizeBytes: bytes.length,
+  canSeek: true,
+  async open(offset) {
+    let rest: Uint8Array | undefined = bytes.subarray(offset);
+    return {
+      async read() {
+        const all = rest;
+        rest = undefined;
+        return all;
+      },
+      close() {},
+    };
+  },
+  read: async (offset, length) => bytes.subarray(offset, offset + length),
+});

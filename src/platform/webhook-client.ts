@@ -1,5 +1,5 @@
-import type { RetryReason } from '../jobs/messages.ts';
-import type { WebhookPort } from '../jobs/ports.ts';
+import type { RetryReason } from '../jobs/job-messages.ts';
+import type { WebhookPort } from '../jobs/job-ports.ts';
 import { checkWebhookUrl, redirectPolicy, type UrlPolicy } from '../jobs/url-policy.ts';
 
 const TIMEOUT_MS = 10_000;

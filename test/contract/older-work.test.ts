@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { WORK_VERSION } from '../../src/jobs/keys.ts';
+import { WORK_VERSION } from '../../src/jobs/work-keys.ts';
 import { conversationFile } from '../helpers/voices.ts';
 import { type ContractService, startContractService } from './service.ts';
 import { storeJob } from './stored-job.ts';

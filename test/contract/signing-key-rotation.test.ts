@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createKey } from '../../client/accounts.ts';
 import { SCOPES } from '../../src/jobs/app-services.ts';
-import { signTicket } from '../../src/platform/media-ticket.ts';
-import { signCursor } from '../../src/platform/page-cursor.ts';
-import { importSigningKey } from '../../src/platform/signing-key.ts';
+import { importSigningKey, signCursor, signTicket } from '../../src/platform/signed-tokens.ts';
 import { type ContractService, startContractService } from './service.ts';
 
 /** That of before the rotation. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { usageSchema } from '../../src/contract/usage.ts';
+import { usageSchema } from '../../src/contract/account.ts';
 import { type ContractService, faultyFields, startContractService } from './service.ts';
 
 let service: ContractService;

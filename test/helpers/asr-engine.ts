@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createOpenAiEngine } from '../../src/platform/transcription/openai.ts';
+import { createOpenAiEngine } from '../../src/platform/openai-engine.ts';
 import { startServer } from './http-server.ts';
 
 /** What the engine was sent. */

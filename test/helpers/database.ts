@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Miniflare } from '../../client/local/miniflare.ts';
-import type { IngestedLength, JobStore } from '../../src/jobs/ports.ts';
+import type { IngestedLength } from '../../src/jobs/job-record.ts';
+import type { JobStore } from '../../src/jobs/job-store.ts';
 
 const MANY_OBJECTS = `export default {
   async fetch(request, { BUCKET }) {

@@ -2,26 +2,19 @@ import { afterAll, beforeAll, beforeEach } from 'vitest';
 import type { AudioPorts } from '../../src/audio/recording.ts';
 import { CHUNK_SAMPLES } from '../../src/ingest/chunks.ts';
 import type { CreateJob } from '../../src/jobs/app-services.ts';
-import { createJob } from '../../src/jobs/create.ts';
-import { findIngest, saveIngest } from '../../src/jobs/ingest-state.ts';
-import { chunkKey } from '../../src/jobs/keys.ts';
-import type {
-  IngestedRecording,
-  IngestState,
-  JobPorts,
-  JobRecord,
-  JobStore,
-  ObjectStore,
-  Queued,
-} from '../../src/jobs/ports.ts';
-import { shardCountOf } from '../../src/jobs/shards.ts';
-import { createJobStore } from '../../src/platform/d1/job-store.ts';
-import { createMediaService } from '../../src/platform/media.ts';
+import { createJob } from '../../src/jobs/create-job.ts';
+import { findIngest, saveIngest, shardCountOf } from '../../src/jobs/ingest-state.ts';
+import type { JobPorts, ObjectStore, Queued } from '../../src/jobs/job-ports.ts';
+import type { IngestedRecording, IngestState, JobRecord } from '../../src/jobs/job-record.ts';
+import type { JobStore } from '../../src/jobs/job-store.ts';
+import { chunkKey } from '../../src/jobs/work-keys.ts';
+import { createJobStore } from '../../src/platform/d1/job-rows.ts';
+import { createMediaService } from '../../src/platform/media-store.ts';
+import { identificationOf } from '../../src/platform/models-in-use.ts';
 import { createObjectStore } from '../../src/platform/r2-objects.ts';
-import { createSources, type SourcesOptions } from '../../src/platform/sources/index.ts';
-import { identificationOf } from '../../src/platform/voiceprints.ts';
+import { deriveWebhookSecret } from '../../src/platform/signed-tokens.ts';
+import { createSources, type SourcesOptions } from '../../src/platform/sources/sources.ts';
 import { createWebhookClient } from '../../src/platform/webhook-client.ts';
-import { deriveWebhookSecret } from '../../src/platform/webhook-secret.ts';
 import { audioPorts } from './audio.ts';
 import { startShards, startStorage } from './database.ts';
 import { fakePorts } from './fake-models.ts';

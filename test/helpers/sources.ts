@@ -2,10 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, vi } from 'vitest';
 import { Miniflare } from '../../client/local/miniflare.ts';
 import type { ByteSource } from '../../src/audio/audio-ports.ts';
-import type { OpenSource } from '../../src/jobs/ports.ts';
+import type { OpenSource } from '../../src/jobs/job-ports.ts';
+import { type SourceError, SourceReadError } from '../../src/jobs/source-error.ts';
 import { type CopyEnd, type CopyState, copyRecording } from '../../src/platform/sources/copy.ts';
-import { type SourceError, SourceReadError } from '../../src/platform/sources/errors.ts';
-import { createSources, httpClient, type SourcesOptions } from '../../src/platform/sources/index.ts';
+import { createSources, httpClient, type SourcesOptions } from '../../src/platform/sources/sources.ts';
 import { random } from './audio.ts';
 import { serveRanges, startServer, type TestServer } from './http-server.ts';
 

@@ -15,9 +15,9 @@ vi.mock('../../src/services-jobs.ts', async () => (await import('./doubles.ts'))
 vi.mock('cloudflare:workers', async () => (await import('./doubles.ts')).workers);
 
 import type { DiarizeRequest } from '../../src/contract/diarize.ts';
-import type { JobStore } from '../../src/jobs/ports.ts';
-import { createJobStore } from '../../src/platform/d1/job-store.ts';
-import type { ProgressRpc } from '../../src/platform/progress.ts';
+import type { JobStore } from '../../src/jobs/job-store.ts';
+import { createJobStore } from '../../src/platform/d1/job-rows.ts';
+import type { ProgressRpc } from '../../src/platform/object-stubs.ts';
 import { startShards } from '../helpers/database.ts';
 import { startWorkers } from '../helpers/workerd.ts';
 import { type Storage, startFastStorage } from './storage.ts';

@@ -41,13 +41,13 @@ vi.mock('../../src/jobs/webhook-signature.ts', async (original) => ({
   ...(await original<object>()),
   ...(await import('./doubles.ts')).signature,
 }));
-vi.mock('../../src/jobs/results/index.ts', async () => (await import('./doubles.ts')).results);
+vi.mock('../../src/jobs/results.ts', async () => (await import('./doubles.ts')).results);
 vi.mock('../../src/platform/sources/copy.ts', async () => (await import('./doubles.ts')).copy);
 vi.mock('../../src/services-jobs.ts', async () => (await import('./doubles.ts')).services);
 vi.mock('cloudflare:workers', async () => (await import('./doubles.ts')).workers);
 
 import type { CreateJob } from '../../src/jobs/app-services.ts';
-import { createJob } from '../../src/jobs/create.ts';
+import { createJob } from '../../src/jobs/create-job.ts';
 import { RUNS_ALL_CASES } from '../helpers/cases.ts';
 import { CREDIT_SECONDS, findings } from './invariants.ts';
 import { ACCOUNT, run, runNextDay } from './scenario.ts';

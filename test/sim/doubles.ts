@@ -1,8 +1,8 @@
 import { type ByteSource, type ByteStream, type Result, SeekNeeded } from '../../src/audio/audio-ports.ts';
 import type { AudioPorts, Checkpoint, RecordingEnd, RecordingFacts } from '../../src/audio/recording.ts';
-import { readVoiceprints } from '../../src/jobs/attachments.ts';
-import type { JobPorts } from '../../src/jobs/ports.ts';
-import type { Assembly, JobFault, OutputText } from '../../src/jobs/results/index.ts';
+import { readVoiceprints } from '../../src/jobs/create-job.ts';
+import type { JobPorts } from '../../src/jobs/job-ports.ts';
+import type { Assembly, JobFault, OutputText } from '../../src/jobs/results.ts';
 import { copyRecording, type SimulatedClient } from './copying.ts';
 import { RATE_HZ } from './rate.ts';
 import { BYTES_PER_SECOND, fileOf, type SimulatedFile } from './sources.ts';
@@ -132,9 +132,12 @@ export const diarization = {
   encodePart: ({ text }: { readonly text: string }) => new TextEncoder().encode(text.padEnd(PART_BYTES)),
 };
 
+/** Its ports are those of the whole simulated service. */
+type SimulatedAssembly = Assembly & { readonly ports: Pick<JobPorts, 'sleep'> };
+
 export const results = {
   /** Reads every part, and what else a result of its kind is made of. */
-  async resultOf({ ports, job, recording, readPart, pulse }: Assembly): Promise<Result<OutputText, JobFault>> {
+  async resultOf({ ports, job, recording, readPart, pulse }: SimulatedAssembly): Promise<Result<OutputText, JobFault>> {
     let text = '';
     for (let shard = 0; shard < recording.shardCount; shard++) {
       const part = await readPart(shard, 0, PART_BYTES);

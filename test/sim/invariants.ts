@@ -1,8 +1,8 @@
 import type { JobKind } from '../../src/jobs/app-services.ts';
-import { billOf } from '../../src/jobs/bill.ts';
-import { outputKey, WORK_PREFIX } from '../../src/jobs/keys.ts';
-import { isTerminal } from '../../src/jobs/state.ts';
-import type { JobRow } from '../../src/platform/d1/rows.ts';
+import { billOf } from '../../src/jobs/end-job.ts';
+import { isTerminal } from '../../src/jobs/job-record.ts';
+import { outputKey, WORK_PREFIX } from '../../src/jobs/work-keys.ts';
+import type { JobRow } from '../../src/platform/d1/statements.ts';
 import { outputOf } from './doubles.ts';
 import type { Call } from './scenario.ts';
 import type { World } from './world.ts';

@@ -1,6 +1,5 @@
 import { vi } from 'vitest';
-import type { CopyRpc } from '../../src/platform/copies.ts';
-import type { ProgressRpc } from '../../src/platform/progress.ts';
+import type { CopyRpc, ProgressRpc } from '../../src/platform/object-stubs.ts';
 import type { SimulatedEnv } from './doubles.ts';
 import type { WithAlarm } from './durable-object.ts';
 

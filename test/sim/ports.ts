@@ -1,7 +1,7 @@
 import type { AudioPorts } from '../../src/audio/recording.ts';
-import type { Engine, JobPorts, JobStore, ObjectStore } from '../../src/jobs/ports.ts';
-import { createCopies } from '../../src/platform/copies.ts';
-import { createProgress } from '../../src/platform/progress.ts';
+import type { Engine, JobPorts, ObjectStore } from '../../src/jobs/job-ports.ts';
+import type { JobStore } from '../../src/jobs/job-store.ts';
+import { createCopies, createProgress } from '../../src/platform/object-stubs.ts';
 import { sourcesOf } from './sources.ts';
 import { HOUR, type Invocation } from './timeline.ts';
 import type { Isolate, World } from './world.ts';

@@ -1,6 +1,6 @@
-import { handleMessage } from '../../src/jobs/handle.ts';
-import type { Message } from '../../src/jobs/messages.ts';
-import type { QueuePort } from '../../src/jobs/ports.ts';
+import { handleMessage } from '../../src/jobs/handle-message.ts';
+import type { Message } from '../../src/jobs/job-messages.ts';
+import type { QueuePort } from '../../src/jobs/job-ports.ts';
 import { portsOf } from './ports.ts';
 import { type Invocation, MINUTE } from './timeline.ts';
 import type { World } from './world.ts';

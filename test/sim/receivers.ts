@@ -1,4 +1,4 @@
-import type { WebhookPort } from '../../src/jobs/ports.ts';
+import type { WebhookPort } from '../../src/jobs/job-ports.ts';
 import type { Invocation } from './timeline.ts';
 import type { World } from './world.ts';
 

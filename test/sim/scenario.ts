@@ -1,6 +1,6 @@
 import type { CreateJob } from '../../src/jobs/app-services.ts';
-import { cancelJob, deleteJob } from '../../src/jobs/cancel.ts';
-import { createJob } from '../../src/jobs/create.ts';
+import { createJob } from '../../src/jobs/create-job.ts';
+import { cancelJob, deleteJob } from '../../src/jobs/end-job.ts';
 import { FATES, type SimulatedRecording } from './sources.ts';
 import { HOUR, MINUTE, type Timeline } from './timeline.ts';
 import type { World } from './world.ts';

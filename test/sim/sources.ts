@@ -1,5 +1,5 @@
 import type { ByteSource, ByteStream } from '../../src/audio/audio-ports.ts';
-import type { OpenSource, SourcesPort } from '../../src/jobs/ports.ts';
+import type { OpenSource, SourcesPort } from '../../src/jobs/job-ports.ts';
 import { type SourceErrorKind, SourceReadError } from '../../src/jobs/source-error.ts';
 import type { Invocation } from './timeline.ts';
 import type { World } from './world.ts';

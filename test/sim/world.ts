@@ -1,11 +1,10 @@
-import { admitAll } from '../../src/jobs/admit.ts';
-import { expire } from '../../src/jobs/expire.ts';
+import { admitAll } from '../../src/jobs/end-job.ts';
+import type { JobPorts, ObjectStore } from '../../src/jobs/job-ports.ts';
+import type { JobStore } from '../../src/jobs/job-store.ts';
 import { Mutex } from '../../src/jobs/mutex.ts';
-import type { JobPorts, JobStore, ObjectStore } from '../../src/jobs/ports.ts';
-import { failOverdue, resendLost } from '../../src/jobs/resend.ts';
-import type { CopyRpc } from '../../src/platform/copies.ts';
-import { createJobStore } from '../../src/platform/d1/job-store.ts';
-import type { ProgressRpc } from '../../src/platform/progress.ts';
+import { expire, failOverdue, resendLost } from '../../src/jobs/sweeps.ts';
+import { createJobStore } from '../../src/platform/d1/job-rows.ts';
+import type { CopyRpc, ObjectNamespace, ProgressRpc } from '../../src/platform/object-stubs.ts';
 import { createObjectStore } from '../../src/platform/r2-objects.ts';
 import { SimulatedObject } from './durable-object.ts';
 import { Faults } from './faults.ts';
@@ -107,7 +106,7 @@ export class World {
   }
 
   /** The binding of the jobs' objects, as an invocation has it. */
-  progressFor(caller: Invocation): DurableObjectNamespace {
+  progressFor(caller: Invocation): ObjectNamespace<ProgressRpc> {
     return namespaceOf((jobId): ProgressRpc => {
       const known = this.progressObjects.get(jobId);
       const object = known ?? new SimulatedObject(this, `object ${jobId}`, (state, env) => new JobProgress(state, env));
@@ -131,7 +130,7 @@ export class World {
   }
 
   /** The same of those that copy their recordings. */
-  copiesFor(caller: Invocation): DurableObjectNamespace {
+  copiesFor(caller: Invocation): ObjectNamespace<CopyRpc> {
     return namespaceOf((jobId): CopyRpc => {
       const known = this.copyObjects.get(jobId);
       const object = known ?? new SimulatedObject(this, `copy ${jobId}`, (state, env) => new SourceCopy(state, env));
@@ -146,5 +145,5 @@ export class World {
 }
 
 /** A binding whose names are the ids; nothing else of it is used. */
-const namespaceOf = (get: (name: string) => unknown): DurableObjectNamespace =>
-  ({ idFromName: (name: string) => name, get }) as unknown as DurableObjectNamespace;
+const namespaceOf = <Methods>(get: (name: string) => Methods): ObjectNamespace<Methods> =>
+  ({ idFromName: (name: string) => name, get }) as unknown as ObjectNamespace<Methods>;

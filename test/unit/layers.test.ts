@@ -3,7 +3,7 @@ import { dirname, join, normalize } from 'node:path';
 import { expect, it } from 'vitest';
 import { root } from '../helpers/local-process.ts';
 
-/** What each layer may import besides itself and packages: the table of docs/architecture.md. */
+/** What each layer may import besides itself: the table of docs/architecture.md. */
 const SEES: Readonly<Record<string, readonly string[]>> = {
   'src/audio': [],
   'src/formats': [],
@@ -70,50 +70,127 @@ const SEES: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/jobs-worker.ts': ['durable-objects', 'src/env.ts', 'src/jobs', 'src/platform', 'src/services-jobs.ts'],
   'src/live-worker.ts': ['durable-objects'],
-  public: ['client/format', 'client/library', 'client/live', 'client/sdk', 'src/contract'],
+  public: ['client/format', 'client/library', 'client/live', 'client/sdk', 'src/contract/output-formats.ts'],
   'client/sdk': ['src/contract'],
   'client/live': ['client/sdk'],
   'client/library': ['client/live', 'client/sdk'],
   'client/format': ['client/sdk', 'src/formats'],
 };
 
-/** `src/jobs` of `src/jobs/live/token.ts`, `src/app.ts` of itself. */
+/** The packages of each layer of the service; those that are not here import none. */
+const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  'src/app.ts': ['@hono/zod-openapi', 'hono'],
+  'src/contract': ['@hono/zod-openapi', 'zod'],
+  'src/env.ts': ['zod'],
+  'src/jobs': ['zod'],
+  'src/middleware': ['hono', 'multipasta'],
+  'src/platform': ['aws4fetch', 'itty-durable', 'jose', 'onnxruntime-web', 'zod'],
+  'src/routes': ['@hono/zod-openapi', '@modelcontextprotocol/sdk', 'hono'],
+  'durable-objects': ['cloudflare:workers', 'itty-durable'],
+};
+
+/** `src/jobs` of `src/jobs/dispatch.ts`, `src/app.ts` of itself. */
 function layerOf(path: string): string {
   const [first, second] = path.split('/') as [string, string?];
   return (first === 'src' || first === 'client') && second !== undefined ? `${first}/${second}` : first;
 }
 
-/** Paths, from the root, of the files that a module imports by a relative specifier. */
-function importsOf(path: string): string[] {
-  const source = readFileSync(join(root, path), 'utf8');
-  const specifiers = [...source.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*'(\.{1,2}\/[^']+)'/g)].map(([, name]) => name);
-  return specifiers.map((name) => normalize(join(dirname(path), name)));
+/** `hono` of `hono/cors`, `@hono/zod-openapi` of itself. */
+const packageOf = (specifier: string): string => specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
+
+interface Import {
+  readonly specifier: string;
+  /** Path from the root; undefined for a package. */
+  readonly path?: string;
+  readonly isType: boolean;
 }
 
+/** What a module imports or passes on, types included. */
+function importsOf(path: string): Import[] {
+  const source = readFileSync(join(root, path), 'utf8');
+  const statements = source.matchAll(/^(?:import\b|export (?:type )?[{*])[^;'"]*'([^']+)'/gm);
+  const calls = source.matchAll(/\bimport\('([^']+)'\)/g);
+  return [...statements, ...calls].map(([statement, specifier]) => ({
+    specifier,
+    path: specifier.startsWith('.') ? normalize(join(dirname(path), specifier)) : undefined,
+    isType: /^(?:import|export) type\b/.test(statement),
+  }));
+}
+
+const MODULES = ['src', 'durable-objects', 'public', 'client']
+  .flatMap((top) => readdirSync(join(root, top), { recursive: true, encoding: 'utf8' }).map((path) => join(top, path)))
+  .filter((path) => path.endsWith('.ts') && !/\.(?:test|d)\.ts$/.test(path) && !path.includes('node_modules'));
+const IMPORTS: ReadonlyMap<string, readonly Import[]> = new Map(MODULES.map((path) => [path, importsOf(path)]));
+
+/** A permission that nothing uses is one too many. */
+const unused = (table: typeof SEES, used: ReadonlySet<string>): string[] =>
+  Object.entries(table)
+    .flatMap(([layer, names]) => names.map((name) => `${layer} → ${name}`))
+    .filter((edge) => !used.has(edge));
+
 it('every module imports only what its layer may see', () => {
-  const modules = ['src', 'durable-objects', 'public', 'client']
-    .flatMap((top) =>
-      readdirSync(join(root, top), { recursive: true, encoding: 'utf8' }).map((path) => join(top, path)),
-    )
-    .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts') && !path.endsWith('.d.ts'));
-  expect(modules.length).toBeGreaterThan(200);
-  const seen = new Set<string>();
+  expect(MODULES.length).toBeGreaterThan(200);
+  const used = new Set<string>();
   const faults: string[] = [];
-  for (const path of modules) {
+  for (const [path, imports] of IMPORTS) {
     const layer = layerOf(path);
     const allowed = SEES[layer];
     if (allowed === undefined && !layer.startsWith('client')) faults.push(`${path}: layer ${layer} is unknown`);
     if (allowed === undefined) continue;
-    for (const target of importsOf(path).map(layerOf)) {
-      if (target === layer) continue;
-      seen.add(`${layer} → ${target}`);
-      if (!allowed.includes(target)) faults.push(`${path} imports ${target}`);
+    for (const { path: target } of imports) {
+      if (target === undefined || layerOf(target) === layer) continue;
+      const permission = [target, layerOf(target)].find((name) => allowed.includes(name));
+      if (permission === undefined) faults.push(`${path} imports ${target}`);
+      else used.add(`${layer} → ${permission}`);
     }
   }
   expect(faults).toEqual([]);
-  // A permission that nobody uses is one too many.
-  const unused = Object.entries(SEES).flatMap(([layer, targets]) =>
-    targets.map((target) => `${layer} → ${target}`).filter((edge) => !seen.has(edge)),
-  );
-  expect(unused).toEqual([]);
+  expect(unused(SEES, used)).toEqual([]);
+});
+
+it('every module of the service imports only the packages of its layer', () => {
+  const used = new Set<string>();
+  const faults: string[] = [];
+  for (const [path, imports] of IMPORTS) {
+    const layer = layerOf(path);
+    if (layer.startsWith('client') || layer === 'public') continue;
+    for (const { specifier, path: target } of imports) {
+      if (target !== undefined) continue;
+      const name = packageOf(specifier);
+      used.add(`${layer} → ${name}`);
+      if (!PACKAGES[layer]?.includes(name)) faults.push(`${path} imports ${specifier}`);
+    }
+  }
+  expect(faults).toEqual([]);
+  expect(unused(PACKAGES, used)).toEqual([]);
+});
+
+it('no module of the service imports itself through others, types included', () => {
+  const circles: string[] = [];
+  const done = new Set<string>();
+  const visit = (path: string, way: readonly string[]): void => {
+    const from = way.indexOf(path);
+    if (from >= 0) circles.push([...way.slice(from), path].join(' → '));
+    if (from >= 0 || done.has(path) || path.startsWith('client/')) return;
+    for (const { path: target } of IMPORTS.get(path) ?? []) if (target !== undefined) visit(target, [...way, path]);
+    done.add(path);
+  };
+  for (const path of MODULES) visit(path, []);
+  expect(circles).toEqual([]);
+});
+
+it('what runs in a browser imports nothing of Node', () => {
+  const seen = new Set<string>();
+  const faults: string[] = [];
+  const visit = (path: string): void => {
+    if (seen.has(path)) return;
+    seen.add(path);
+    for (const { specifier, path: target, isType } of IMPORTS.get(path) ?? []) {
+      if (isType) continue;
+      if (specifier.startsWith('node:')) faults.push(`${path} imports ${specifier}`);
+      if (target !== undefined) visit(target);
+    }
+  };
+  for (const path of MODULES) if (path.startsWith('public/')) visit(path);
+  expect(faults).toEqual([]);
 });

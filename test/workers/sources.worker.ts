@@ -1,8 +1,9 @@
 import { Recording } from '../../src/audio/recording.ts';
-import type { OpenSource } from '../../src/jobs/ports.ts';
-import { pause } from '../../src/platform/clock.ts';
+import type { OpenSource } from '../../src/jobs/job-ports.ts';
+import { SourceReadError } from '../../src/jobs/source-error.ts';
+import { pause } from '../../src/platform/event-loop.ts';
 import { type CopyState, copyRecording } from '../../src/platform/sources/copy.ts';
-import { createSources, httpClient, SourceReadError } from '../../src/platform/sources/index.ts';
+import { createSources, httpClient } from '../../src/platform/sources/sources.ts';
 
 interface Env {
   readonly BUCKET: R2Bucket;

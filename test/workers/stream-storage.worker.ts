@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers';
-import { type StoredStream, StreamStorage } from '../../durable-objects/live/storage.ts';
-import type { ChannelState } from '../../src/jobs/live/channel.ts';
-import type { LiveOutcome } from '../../src/jobs/live/ports.ts';
+import { type StoredStream, StreamStorage } from '../../durable-objects/live-storage.ts';
+import type { ChannelState } from '../../src/jobs/live-channel.ts';
+import type { LiveOutcome } from '../../src/jobs/live-ports.ts';
 
 const STATE = { receivedFrames: 5 } as unknown as ChannelState;
 const sessionOf = (bytes: number) => Uint8Array.from({ length: bytes }, (_, at) => (at * 7919) >> 4);

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
-import { admitAll } from '../../jobs/admit.ts';
-import type { JobPorts, JobStore } from '../../jobs/ports.ts';
-import { WAITING_ACCOUNTS_SQL, WAITING_SQL } from './admission.ts';
-import { createJobStore } from './job-store.ts';
+import { admitAll } from '../../jobs/end-job.ts';
+import type { JobPorts } from '../../jobs/job-ports.ts';
+import type { JobStore } from '../../jobs/job-store.ts';
+import { WAITING_ACCOUNTS_SQL, WAITING_SQL } from './account-limits.ts';
+import { createJobStore } from './job-rows.ts';
 
 const NOW = 1_800_000_000_000;
 const HOUR = 3600;

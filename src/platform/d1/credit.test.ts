@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startShards, startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
-import { canPay } from './credit.ts';
-import { createJobStore } from './job-store.ts';
+import { canPay } from './account-limits.ts';
+import { createJobStore } from './job-rows.ts';
 import { createLiveStore } from './live-store.ts';
 
 const NOW = 1_800_000_000_000;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startStorage } from '../../../test/helpers/database.ts';
-import type { ListedJob } from '../../jobs/ports.ts';
-import { listJobs, listSql } from './job-list.ts';
+import type { ListedJob } from '../../jobs/job-store.ts';
+import { listJobs, listSql } from './job-rows.ts';
 
 const JOBS = 10_000;
 let storage: Awaited<ReturnType<typeof startStorage>>;

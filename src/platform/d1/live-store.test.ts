@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startStorage } from '../../../test/helpers/database.ts';
-import type { LiveObjects } from '../../jobs/live/ports.ts';
-import { sweepStreams } from '../../jobs/live/sweep.ts';
+import type { LiveObjects } from '../../jobs/live-ports.ts';
+import { sweepStreams } from '../../jobs/live-streams.ts';
 import { createLiveStore } from './live-store.ts';
 
 let storage: Awaited<ReturnType<typeof startStorage>>;

@@ -1,7 +1,7 @@
 import { liveInputSchema, liveStatusSchema } from '../../contract/live.ts';
-import { billOf, LEAST_CREDIT_SECONDS } from '../../jobs/bill.ts';
-import type { LiveRecord, LiveStore } from '../../jobs/live/ports.ts';
-import { canPay, hasCreditLeft, setAsideForJobs } from './credit.ts';
+import { billOf, LEAST_CREDIT_SECONDS } from '../../jobs/end-job.ts';
+import type { LiveRecord, LiveStore } from '../../jobs/live-ports.ts';
+import { canPay, hasCreditLeft, setAsideForJobs } from './account-limits.ts';
 import { hasChanged } from './statements.ts';
 
 interface LiveRow {

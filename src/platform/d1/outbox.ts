@@ -1,26 +1,29 @@
 import { LEASE_MS, QUEUE_LEASE_MS } from '../../jobs/dispatch.ts';
-import { type OutboxMessage, outboxId } from '../../jobs/messages.ts';
-import type { JobStore, OutboxPage, OutboxPosition, OutboxRow, StepStart } from '../../jobs/ports.ts';
+import { type OutboxMessage, outboxId } from '../../jobs/job-messages.ts';
+import type {
+  JobDeliveries,
+  JobOutbox,
+  JobSteps,
+  OutboxPage,
+  OutboxPosition,
+  OutboxRow,
+  StepStart,
+} from '../../jobs/job-store.ts';
 import { log } from '../log.ts';
-import { type JobRow, jobFromRow, type OutboxDbRow, outboxFromRow } from './rows.ts';
-import { hasChanged, insertWhileRunning, selectJob } from './statements.ts';
+import {
+  hasChanged,
+  insertWhileRunning,
+  type JobRow,
+  jobFromRow,
+  type OutboxDbRow,
+  outboxFromRow,
+  selectJob,
+} from './statements.ts';
 
 /** How long a message is left alone that this version of the service cannot read. */
 const UNREADABLE_PAUSE_MS = 3600 * 1000;
 
-type Outbox = Pick<
-  JobStore,
-  | 'settle'
-  | 'reschedule'
-  | 'begin'
-  | 'keep'
-  | 'putBack'
-  | 'renewLease'
-  | 'renewLeases'
-  | 'outboxRow'
-  | 'overdue'
-  | 'handOver'
->;
+type Outbox = JobOutbox & Omit<JobSteps, 'nextStep'> & Pick<JobDeliveries, 'reschedule'>;
 
 /** The part of `JobStore` that is about messages which must still be handled. */
 export function outboxOf(db: D1Database): Outbox {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
-import type { JobStore } from '../../jobs/ports.ts';
-import { createJobStore } from './job-store.ts';
-import { createUsage } from './usage.ts';
+import type { JobStore } from '../../jobs/job-store.ts';
+import { createJobStore } from './job-rows.ts';
+import { createUsage } from './usage-records.ts';
 
 /** How D1 runs the statements of jobs: none may read a table from its beginning to its end. */
 const NOW = 1_800_000_000_000;

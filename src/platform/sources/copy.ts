@@ -1,10 +1,9 @@
-import { paused } from '../clock.ts';
-import { createNotedUpload, type NotedUpload, resumeNotedUpload } from '../noted-upload.ts';
-import { PART_BYTES } from '../r2-upload.ts';
-import { CHANGED, EMPTY, type SourceError, SourceReadError, tooLarge, tooSlow } from './errors.ts';
+import { type SourceError, SourceReadError } from '../../jobs/source-error.ts';
+import { paused } from '../event-loop.ts';
+import { createNotedUpload, type NotedUpload, PART_BYTES, resumeNotedUpload } from '../r2-uploads.ts';
 import type { HttpClient } from './http-client.ts';
-import { HttpSource } from './http-source.ts';
-import { openHttp } from './open-http.ts';
+import { HttpSource, openHttp } from './http-source.ts';
+import { CHANGED, EMPTY, tooLarge, tooSlow } from './source-faults.ts';
 
 /** What of a copy is in the bucket already. Plain JSON. */
 export interface CopyState {

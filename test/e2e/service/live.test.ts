@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MAX_SENT_BYTES } from '../../../src/jobs/live/limits.ts';
+import { MAX_SENT_BYTES } from '../../../src/jobs/live-ports.ts';
 import { encodeVoiceprint } from '../../../src/voiceprint/voiceprint.ts';
 import { type Answer, type ContractService, startContractService } from '../../contract/service.ts';
 import { connect, END_OF_STREAM, frameOf, framesOf, type LiveClient, turnFaults } from '../../helpers/live-client.ts';

@@ -1,0 +1,159 @@
+import type { JobKind } from './app-services.ts';
+import type { DispatchPorts } from './dispatch.ts';
+import { dispatch, dispatchAll } from './dispatch.ts';
+import type { JobPorts, StepPorts } from './job-ports.ts';
+import type { JobRecord } from './job-record.ts';
+import type { JobAdmission, JobEndings, JobOutcome, JobReader } from './job-store.ts';
+import { analysisKey, outputKey, workPrefix } from './work-keys.ts';
+
+/** What it takes to end a job and to begin the account's next one. */
+export type EndPorts = DispatchPorts & StepPorts<'objects' | 'progress', JobEndings & JobReader & JobAdmission>;
+
+/** Ends a job whose output is written, tells its webhook and removes what it had in work. */
+export async function succeed(ports: EndPorts, job: JobRecord, outcome: JobOutcome): Promise<void> {
+  if (!(await ports.store.succeed(job.id, outcome, ports.now()))) {
+    await dropOrphan(ports, job.id);
+    return;
+  }
+  const { billedSeconds, transcribedSeconds } = outcome;
+  ports.log('info', 'job_succeeded', { jobId: job.id, billedSeconds, transcribedSeconds });
+  await afterEnd(ports, job);
+}
+
+/** Deletes an output that was written while its job was canceled or deleted. */
+async function dropOrphan(ports: EndPorts, jobId: string): Promise<void> {
+  const job = await ports.store.find(jobId);
+  if (job?.status !== 'succeeded') await ports.objects.deleteMany([outputKey(jobId), analysisKey(jobId)]);
+}
+
+/**
+ * Ends a job as `failed`, tells its webhook and removes what it had in work. Harmless when the job has ended already.
+ */
+export async function failJob(ports: EndPorts, jobId: string, error: { code: string; message: string }): Promise<void> {
+  const failed = await ports.store.fail(jobId, error, ports.now());
+  if (!failed) return;
+  ports.log('info', 'job_failed', { jobId, code: error.code });
+  const job = await ports.store.find(jobId);
+  if (job) await afterEnd(ports, job);
+}
+
+/**
+ * What follows from a job's end, which is noted already: its webhook, where it asked for one, the account's next job,
+ * and nothing is kept of its work. What a crash leaves of this, the sweep does.
+ */
+export async function afterEnd(
+  ports: EndPorts,
+  { id, accountId, webhookUrl }: Pick<JobRecord, 'id' | 'accountId' | 'webhookUrl'>,
+): Promise<void> {
+  if (webhookUrl) await dispatch(ports, { step: 'webhook', jobId: id, attempt: 0 });
+  await admitWaiting(ports, accountId);
+  // Its alarm finds it out otherwise.
+  await ports.progress.end(id).catch((error: unknown) => {
+    ports.log('warn', 'progress_not_ended', { jobId: id, error: String(error) });
+  });
+  await removeWork(ports, id);
+}
+
+/**
+ * Deletes what an ended job had in work: copy, chunks and parts of its recording. What a crash leaves behind is found
+ * by the sweep.
+ */
+export async function removeWork(ports: Pick<JobPorts, 'objects'>, jobId: string): Promise<void> {
+  for (;;) {
+    const keys = await ports.objects.list(workPrefix(jobId), 1000);
+    if (keys.length === 0) return;
+    await ports.objects.deleteMany(keys);
+  }
+}
+
+const CANCELED = { code: 'canceled', message: 'The job was canceled.' } as const;
+
+/**
+ * Ends a job that still works as `canceled`, tells its webhook and removes what it had in work; steps that run notice
+ * it within seconds. A job that has ended, also in this very moment, stays as it is.
+ *
+ * @returns the job as it is now; undefined when the account has no such job
+ */
+export async function cancelJob(ports: EndPorts, accountId: string, jobId: string): Promise<JobRecord | undefined> {
+  const job = await ports.store.findOwned(accountId, jobId);
+  if (!job) return undefined;
+  if (await ports.store.cancel(jobId, CANCELED, ports.now())) {
+    ports.log('info', 'job_canceled', { jobId });
+    await afterEnd(ports, job);
+  }
+  return ports.store.findOwned(accountId, jobId);
+}
+
+/**
+ * Deletes a job: its output, its working data (copied or inline source, chunks, parts) and the content of its record.
+ * Steps that run stop as for a canceled job, without a webhook. The usage record stays, and so does an uploaded
+ * recording: other jobs may use it until its own end.
+ *
+ * @returns false when the account has no such job
+ */
+export async function deleteJob(ports: EndPorts, accountId: string, jobId: string): Promise<boolean> {
+  if (!(await ports.store.remove(accountId, jobId, ports.now()))) return false;
+  ports.log('info', 'job_deleted', { jobId });
+  // The row is deleted first, so that nothing reads these objects; the sweep deletes what a crash leaves.
+  await ports.objects.deleteMany([outputKey(jobId), analysisKey(jobId)]);
+  await afterEnd(ports, { id: jobId, accountId });
+  return true;
+}
+
+/** Every successful job on a recording is billed at least this much (contract §7). */
+const MIN_BILLED_SECONDS = 20;
+/** What a voiceprint takes from the credit of an account, which is counted in seconds of audio. */
+const VOICEPRINT_CREDIT_SECONDS = 20;
+/** The least that anything takes from the credit; an account with less left cannot pay for it. */
+export const LEAST_CREDIT_SECONDS = Math.min(MIN_BILLED_SECONDS, VOICEPRINT_CREDIT_SECONDS);
+
+/** What a successful job or stream is billed: the length of its audio, or, for a voiceprint, one voiceprint. */
+export function billOf(
+  kind: JobKind | 'live',
+  durationSeconds: number,
+): { readonly billedSeconds: number; readonly creditSeconds: number } {
+  if (kind === 'voiceprint') return { billedSeconds: 0, creditSeconds: VOICEPRINT_CREDIT_SECONDS };
+  const billedSeconds = Math.max(MIN_BILLED_SECONDS, durationSeconds);
+  return { billedSeconds, creditSeconds: billedSeconds };
+}
+
+type AdmitPorts = DispatchPorts & { readonly store: JobAdmission };
+
+/**
+ * Starts waiting jobs of an account as far as its limit of work allows. Faults are only logged: the sweep tries again.
+ */
+export async function admitWaiting(ports: AdmitPorts, accountId: string): Promise<void> {
+  try {
+    const ids = await ports.store.admit(accountId, ports.now());
+    await dispatchAll(
+      ports,
+      ids.map((jobId) => ({ message: { step: 'ingest', jobId }, delaySeconds: 0 })),
+    );
+  } catch (error) {
+    ports.log('warn', 'waiting_jobs_not_admitted', { error: String(error) });
+  }
+}
+
+const SWEEP = 'admit';
+const ACCOUNTS_PER_PAGE = 50;
+/** An account takes a few statements, and an invocation may run 1,000. */
+const MAX_ACCOUNTS = 100;
+
+/**
+ * `admitWaiting` for all accounts with room for a waiting job. A job that ends calls `admitWaiting` itself; this covers
+ * the calls that failed. A run continues where the last one ended, so that every account gets its turn.
+ */
+export async function admitAll(ports: AdmitPorts): Promise<void> {
+  let after = await ports.store.sweepPosition(SWEEP);
+  let left = MAX_ACCOUNTS;
+  // From the position to the end, then once from the beginning.
+  for (let rounds = after === '' ? 1 : 2; rounds > 0 && left > 0; ) {
+    const page = await ports.store.waitingAccounts(Math.min(ACCOUNTS_PER_PAGE, left), after);
+    for (const accountId of page) await admitWaiting(ports, accountId);
+    left -= page.length;
+    after = page.at(-1) ?? '';
+    if (page.length > 0) continue;
+    rounds--;
+  }
+  await ports.store.setSweepPosition(SWEEP, after);
+}

@@ -1,0 +1,249 @@
+import { readFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startShards } from '../../test/helpers/database.ts';
+import { serveRanges, startServer, type TestServer } from '../../test/helpers/http-server.ts';
+import { NOW, useJobs } from '../../test/helpers/job-world.ts';
+import type { Handler } from '../../test/helpers/sources.ts';
+import { wav16 } from '../../test/helpers/wav.ts';
+import { judge, MAX_FAULTS, MAX_JOB_MS, MAX_STARTS, PlatformFault } from './faults.ts';
+import { handleMessage } from './handle-message.ts';
+import { type Message, queueOf } from './job-messages.ts';
+import type { JobPorts } from './job-ports.ts';
+import { Mutex } from './mutex.ts';
+import { type SourceErrorKind, SourceReadError } from './source-error.ts';
+
+/** On a real database and a real bucket, with a real server that the recording is read from. */
+const world = useJobs();
+const QUARTER_MS = 15 * 60_000;
+const BYTES = wav16(new Float32Array(16_000), 16_000);
+const FILE = { bytes: BYTES, etag: '"v1"' };
+const redirect = (response: ServerResponse, to: string) => void response.writeHead(302, { Location: to }).end();
+const headersFrom = (start: number) => ({
+  ETag: FILE.etag,
+  'Content-Range': `bytes ${start}-${BYTES.length - 1}/${BYTES.length}`,
+  'Content-Length': BYTES.length - start,
+});
+
+/** What a server does that has begun to give the recording and is asked for the rest, by what that is called. */
+const FAULTS: Partial<Record<SourceErrorKind, Handler>> = {
+  timeout: ({ headers }, response) => {
+    const [start] = /\d+/.exec(headers.range ?? '') ?? [0];
+    response.writeHead(headers.range ? 206 : 200, headersFrom(Number(start))).flushHeaders();
+  },
+  unreachable: (_request, response) => void response.destroy(),
+  server_error: (_request, response) => void response.writeHead(503).end(),
+  changed: (request, response) => serveRanges(request, response, { ...FILE, etag: '"v2"' }),
+  incomplete: (_request, response) => void response.writeHead(416).end(),
+  http_status: (_request, response) => void response.writeHead(403).end(),
+  private_address: (_request, response) => redirect(response, 'http://10.0.0.1/a.wav'),
+  too_many_redirects: (_request, response) => redirect(response, '/a.wav'),
+  invalid_url: (_request, response) => redirect(response, 'ftp://example.com/a.wav'),
+};
+
+let server: TestServer;
+let host: string;
+let handler: Handler;
+beforeAll(async () => {
+  server = await startServer((request, response) => handler(request, response));
+  host = new URL(server.origin).host;
+});
+afterAll(() => server?.close());
+beforeEach(() => {
+  server.requests.length = 0;
+  handler = (request, response) => serveRanges(request, response, FILE);
+});
+
+const handle = (ports: JobPorts, message: Message, attempt = 1) =>
+  handleMessage(ports, new Mutex(() => 0), message, attempt);
+
+/** Reads the recording of a new job, for the `starts`th time. */
+async function delivered(ports: JobPorts, starts: number, attempt = 1) {
+  world.another();
+  const jobId = world.id;
+  await world.create({ url: `${server.origin}/a.wav` });
+  await world.storage.db
+    .prepare('UPDATE outbox SET starts = ? WHERE job_id = ?')
+    .bind(starts - 1, jobId)
+    .run();
+  const verdict = await handle(ports, { step: 'ingest', jobId }, attempt);
+  const { status, error } = await world.record();
+  return { verdict, status, error, row: await world.row('ingest') };
+}
+
+/** The same where the server fails in that way when nine bytes have come. */
+function failing(kind: SourceErrorKind, starts: number) {
+  handler = (request, response) => {
+    if (request.headers['if-range'] !== undefined || !request.headers.range) return FAULTS[kind]!(request, response);
+    response.writeHead(206, headersFrom(0)).write(BYTES.subarray(0, 9), () => setTimeout(() => response.destroy(), 30));
+  };
+  const sources = world.sources(kind === 'timeout' ? { stallTimeoutMs: 20 } : {});
+  return delivered({ ...world.ports, sources }, starts);
+}
+
+describe('a source that fails while it is read', () => {
+  it('is asked again after ever longer pauses, in which the message is not sent a second time', async () => {
+    const pauses: number[] = [];
+    for (let starts = 1; starts < MAX_FAULTS; starts++) {
+      const { verdict, status, row } = await failing('timeout', starts);
+      if (verdict.kind !== 'retry') throw new Error('no other try');
+      pauses.push(verdict.delaySeconds);
+      const dueAt = NOW + verdict.delaySeconds * 1000;
+      expect([status, row]).toMatchObject(['running', { starts, dueAt, leaseUntil: dueAt + QUARTER_MS }]);
+    }
+    expect(pauses).toEqual([15, 30, 60, 120]);
+    expect(server.requests.length).toBeGreaterThanOrEqual(MAX_FAULTS - 1);
+  });
+
+  it.each([
+    ['timeout', 'stopped sending.'],
+    ['unreachable', 'could not be reached.'],
+    ['server_error', 'answered 503 (unavailable) instead of the recording.'],
+  ] as const)(
+    'fails the job as %s at the last try, with its own reason, not as a fault of the service',
+    async (kind, what) => {
+      const { verdict, status, error } = await failing(kind, MAX_FAULTS);
+      expect([verdict, status]).toEqual([{ kind: 'done' }, 'failed']);
+      expect(error).toEqual({ code: `source_${kind}`, message: `The server ${host} ${what}` });
+      expect(await world.steps()).toEqual([]);
+    },
+  );
+
+  it.each(['incomplete', 'http_status', 'private_address', 'too_many_redirects', 'invalid_url'] as const)(
+    'fails it at once as %s: no other try can help',
+    async (kind) => {
+      const { verdict, status, error } = await failing(kind, 1);
+      expect([verdict, status]).toEqual([{ kind: 'done' }, 'failed']);
+      expect(error).toMatchObject({ code: `source_${kind}` });
+    },
+  );
+
+  it('is read again where it changed, twice', async () => {
+    for (const attempt of [1, 2]) {
+      const { verdict, status } = await failing('changed', attempt);
+      expect([verdict, status]).toEqual([{ kind: 'retry', delaySeconds: attempt }, 'running']);
+    }
+    expect(await failing('changed', 3)).toMatchObject({ status: 'failed', error: { code: 'source_changed' } });
+  });
+
+  it('fails it at once as empty, whether it is found so or turns out so', async () => {
+    handler = (_request, response) => void response.writeHead(200, { 'Content-Length': 0 }).end();
+    expect(await delivered(world.ports, 1)).toMatchObject({ status: 'failed', error: { code: 'source_empty' } });
+    const { sources } = world.ports;
+    const fault = () => Promise.reject(new SourceReadError({ kind: 'empty', message: 'The file is empty.' }));
+    const source = { sizeBytes: 10, canSeek: true, open: fault, read: fault };
+    const open: typeof sources.open = async () => ({ ok: true, value: { source, identity: 'a file' } });
+    const ports = { ...world.ports, sources: { ...sources, open } };
+    expect(await delivered(ports, 1)).toMatchObject({ status: 'failed', error: { code: 'source_empty' } });
+  });
+});
+
+describe('a fault of the platform', () => {
+  const away = () => Promise.reject(new Error('We encountered an internal error. Please try again. (10001)'));
+
+  it.each<[string, () => JobPorts]>([
+    ['storage', () => world.withObjects({ getTagged: away })],
+    ['the object of the job', () => ({ ...world.ports, progress: { ...world.ports.progress, begin: away } })],
+    ['the database', () => world.withStore({ finishIngest: away })],
+    ['the upload of a chunk', () => world.withObjects({ put: away })],
+  ])('does not count against its job: %s', async (_, ports) => {
+    const { verdict, status, row } = await delivered(ports(), MAX_STARTS);
+    expect(verdict).toEqual({ kind: 'retry', delaySeconds: 5 });
+    expect([status, row]).toMatchObject(['running', { starts: MAX_STARTS - 1, dueAt: NOW + 5000 }]);
+  });
+
+  it('before a step was begun leaves it as it is', async () => {
+    const { verdict, row } = await delivered(world.withStore({ begin: away }), 3, 4);
+    expect([verdict, row]).toMatchObject([{ kind: 'retry', delaySeconds: 40 }, { starts: 2 }]);
+  });
+
+  it('is met again after ever longer pauses, which last as long as a job may run', () => {
+    const config = readFileSync(new URL('../../wrangler.jobs.toml', import.meta.url), 'utf8');
+    const retries = [...config.matchAll(/^max_retries = (\d+)\ndead_letter_queue/gm)].map(([, count]) => Number(count));
+    expect(new Set(retries)).toEqual(new Set([100]));
+    const pauses = Array.from({ length: 100 }, (_, n) => {
+      const judgement = judge(new PlatformFault(new Error('away')), 1, n + 1);
+      return judgement.kind === 'again' ? judgement.delaySeconds : 0;
+    });
+    expect(pauses.slice(0, 10)).toEqual([5, 10, 20, 40, 80, 160, 320, 640, 900, 900]);
+    expect(pauses.reduce((sum, pause) => sum + pause, 0) * 1000).toBeGreaterThan(0.95 * MAX_JOB_MS);
+  });
+
+  it('is distinguished from an exception of the step itself, whose fifth fails the job', async () => {
+    const codecs = () => {
+      throw new Error('the decoder crashed');
+    };
+    const ports = { ...world.ports, codecs };
+    expect(await delivered(ports, 1)).toMatchObject({
+      verdict: { delaySeconds: 2 },
+      status: 'running',
+      row: { starts: 1 },
+    });
+    expect(await delivered(ports, 4)).toMatchObject({ verdict: { delaySeconds: 128 }, status: 'running' });
+    expect(await delivered(ports, 5)).toMatchObject({
+      verdict: { kind: 'done' },
+      status: 'failed',
+      error: { code: 'internal' },
+    });
+  });
+
+  it('that ends the invocation counts as a start: ten, over an hour, fail the job', async () => {
+    expect(await delivered(world.ports, MAX_STARTS)).toMatchObject({ status: 'running', error: undefined });
+    expect(await delivered(world.ports, MAX_STARTS + 1)).toMatchObject({
+      status: 'failed',
+      error: { code: 'internal' },
+    });
+  });
+});
+
+it('a step is begun when it has its turn: waiting for that counted as a start', async () => {
+  await world.running();
+  await world.ports.store.nextStep(world.id, ['analyse'], 'assemble', NOW);
+  const mutex = new Mutex();
+  let end = () => {};
+  const isOver = new Promise<void>((done) => {
+    end = done;
+  });
+  const sleep = () => new Promise<void>((done) => setTimeout(done, 5));
+  const holder = mutex.run({ sleep }, () => isOver);
+  const waiting = handleMessage({ ...world.ports, sleep }, mutex, { step: 'assemble', jobId: world.id }, 1);
+  await sleep();
+  expect(await world.row('assemble')).toMatchObject({ starts: 0 });
+  end();
+  await Promise.all([holder, waiting]);
+  expect(await world.row('assemble')).toBeUndefined();
+});
+
+it('assemblies and short jobs have a queue of their own: they waited more than six minutes behind long shards', () => {
+  const jobId = 'job';
+  const short = { step: 'shard', jobId, shard: 1, isShort: true } as const;
+  expect([short, { step: 'assemble', jobId } as const].map(queueOf)).toEqual(['priority', 'priority']);
+  expect(queueOf({ step: 'shard', jobId, shard: 0 })).toBe('jobs');
+});
+
+it('batches of webhooks leave one of six connections free: hanging receivers blocked the others', () => {
+  const config = readFileSync(new URL('../../wrangler.jobs.toml', import.meta.url), 'utf8');
+  const [, size] = /queue = "rollcall-webhooks"\nmax_batch_size = (\d+)/.exec(config) ?? [];
+  expect(Number(size)).toBeLessThan(6);
+});
+
+it('steps without data of this version request one new ingest: each of hundreds requested its own', async () => {
+  const shardCount = 40;
+  await world.create({ url: `${server.origin}/a.wav` });
+  await startShards(world.ports.store, world.id, { shardCount, durationSeconds: 12_000 }, NOW);
+  const jobId = world.id;
+  const shards = Array.from({ length: shardCount }, (_, shard) => ({ step: 'shard', jobId, shard }) as const);
+  const all: Message[] = [...shards, { step: 'analyse', jobId }];
+  const verdicts = await Promise.all(all.map((message) => handle(world.ports, message)));
+  expect(world.messages()).toEqual([{ step: 'ingest', jobId }]);
+  expect(verdicts).toEqual(all.map(() => ({ kind: 'done' })));
+  expect(await world.steps()).toEqual(['ingest']);
+  expect(server.requests).toEqual([]);
+});
+
+it('a job whose object went without its alarm is woken by the sweep', async () => {
+  await world.running({ shardCount: 3 });
+  expect(await handle(world.ports, { step: 'analyse', jobId: world.id })).toEqual({ kind: 'done' });
+  expect(world.ready).toEqual([3]);
+  expect(await world.row('analyse')).toMatchObject({ starts: 0, leaseUntil: NOW + QUARTER_MS });
+});

@@ -1,0 +1,160 @@
+import type { Result } from '../audio/audio-ports.ts';
+import type { JobPage, JobStatus, JobView, JobWatchItem } from './app-services.ts';
+import { LEASE_MS } from './dispatch.ts';
+import { MAX_FAULTS } from './faults.ts';
+import { isTerminal } from './job-record.ts';
+import type { JobLists, ListPosition, OutboxRow } from './job-store.ts';
+
+/** Makes and reads the opaque texts that stand for a place in one account's list with one filter. */
+export interface CursorPort {
+  sign(scope: { accountId: string; status?: JobStatus }, position: ListPosition): Promise<string>;
+  /** undefined for a text that is no cursor of this list */
+  read(scope: { accountId: string; status?: JobStatus }, cursor: string): Promise<ListPosition | undefined>;
+}
+
+/** A page of an account's jobs, newest first. Jobs that come in meanwhile shift nothing: a page begins behind a job, not at a number. */
+export async function listJobs(
+  store: JobLists,
+  cursors: CursorPort,
+  accountId: string,
+  query: { readonly limit: number; readonly status?: JobStatus; readonly cursor?: string },
+): Promise<Result<JobPage, { kind: 'bad_cursor' }>> {
+  const { limit, status, cursor } = query;
+  const scope = { accountId, status };
+  const after = cursor === undefined ? undefined : await cursors.read(scope, cursor);
+  if (cursor !== undefined && !after) return { ok: false, error: { kind: 'bad_cursor' } };
+  // One more than asked for tells whether there is a next page.
+  const found = await store.list(accountId, { status, after, limit: limit + 1 });
+  const items = found.slice(0, limit);
+  const last = items.at(-1);
+  const nextCursor = last && found.length > limit ? await cursors.sign(scope, last) : undefined;
+  return { ok: true, value: { items, nextCursor } };
+}
+
+/**
+ * The try to read a job's recording, from the second one on.
+ * @param row that of the step `ingest`
+ */
+export function attemptToRead(row: OutboxRow | undefined, now: number): JobView['attempt'] {
+  if (!row) return undefined;
+  // A step in work is due in the future, too, should it die. What waits in a queue has a longer lease.
+  const isWaiting = row.dueAt > now && row.leaseUntil - row.dueAt > LEASE_MS;
+  // `starts` does not yet count the try that a step waits for.
+  const number = isWaiting ? row.starts + 1 : row.starts;
+  return number > 1 ? { number: Math.min(number, MAX_FAULTS), of: MAX_FAULTS } : undefined;
+}
+
+/** While something happens a watcher looks every second, otherwise less and less often. */
+export const MIN_POLL_MS = 1000;
+export const MAX_POLL_MS = 5000;
+/** Proxies cut connections on which nothing is sent for a minute. */
+export const HEARTBEAT_MS = 15_000;
+/** Then the client connects again with the id of the last event it got. */
+export const MAX_WATCH_MS = 15 * 60_000;
+
+/** Ids rise with the job's way: the state's thousands of thousands, then the thousandths of the progress. */
+const STATE_STEP = 10_000;
+const STATE_RANK = { created: 0, pending: 1, running: 2, succeeded: 3, failed: 3, canceled: 3 } as const;
+/** Id of the event that tells how the job ended; nothing comes behind it. */
+export const FINAL_EVENT_ID = STATE_RANK.succeeded * STATE_STEP;
+
+export interface WatchDependencies {
+  /** The job as it is now; undefined when it is gone. */
+  readonly read: () => Promise<JobView | undefined>;
+  readonly now: () => number;
+  readonly sleep: (ms: number) => Promise<void>;
+}
+
+/**
+ * Tells what becomes of a job, each event once: its states and, while it runs, its progress. Ends with the job, when it is
+ * deleted, when nobody listens any more or may, and after a quarter of an hour.
+ *
+ * An event's id follows from the state and progress it tells, so a watcher can go on anywhere, in any isolate.
+ *
+ * @param afterId id of the last event that the watcher has; -1 for none
+ */
+export async function* watchJob(
+  { read, now, sleep }: WatchDependencies,
+  afterId: number,
+  isOpen: () => boolean | Promise<boolean>,
+): AsyncGenerator<JobWatchItem> {
+  const startedAt = now();
+  let sentAt = startedAt;
+  let lastId = afterId;
+  let pauseMs = MIN_POLL_MS;
+  while ((await isOpen()) && now() - startedAt < MAX_WATCH_MS) {
+    const job = await read();
+    if (!job) return;
+    const events = eventsOf(job).filter(({ id }) => id > lastId);
+    for (const event of events) {
+      lastId = event.id;
+      yield event;
+    }
+    if (isTerminal(job.status)) return;
+    if (events.length > 0) {
+      sentAt = now();
+      pauseMs = MIN_POLL_MS;
+    } else if (now() - sentAt >= HEARTBEAT_MS) {
+      sentAt = now();
+      yield { kind: 'heartbeat' };
+    }
+    await sleep(pauseMs);
+    pauseMs = Math.min(MAX_POLL_MS, pauseMs * 1.5);
+  }
+}
+
+/** What there is to tell of a job in this state, in the order of the ids. */
+function eventsOf(job: JobView): (JobWatchItem & { kind: 'status' | 'progress' })[] {
+  const id = STATE_RANK[job.status] * STATE_STEP;
+  const status = { kind: 'status', id, job } as const;
+  if (job.status === 'succeeded') {
+    const doneId = STATE_RANK.running * STATE_STEP + 1000;
+    return [{ kind: 'progress', id: doneId, jobId: job.id, progress: 1 }, status];
+  }
+  const thousandths = Math.round((job.progress ?? 0) * 1000);
+  if (job.status !== 'running' || thousandths === 0) return [status];
+  return [status, { kind: 'progress', id: id + thousandths, jobId: job.id, progress: thousandths / 1000 }];
+}
+
+const MAX_ENTRIES = 1000;
+/** A read that takes longer than this is no longer waited for by others. */
+const READ_TIMEOUT_MS = 5000;
+
+interface Entry<T> {
+  readonly value: T;
+  readonly readAt: number;
+  /** When somebody began to read anew. */
+  readingSince?: number;
+}
+
+/**
+ * What many callers of one isolate ask for again and again, read about once in `maxAgeMs` for all of them. Values are shared,
+ * promises are not: the platform ties those to the request that made them.
+ */
+export class SharedReads<T> {
+  readonly #entries = new Map<string, Entry<T>>();
+
+  constructor(
+    readonly maxAgeMs: number,
+    readonly now: () => number,
+  ) {}
+
+  /** A value that is at most `maxAgeMs` old, or the one before while another caller is reading. */
+  async get(key: string, read: () => Promise<T>): Promise<T> {
+    const entry = this.#entries.get(key);
+    const now = this.now();
+    if (entry) {
+      const isFresh = now - entry.readAt < this.maxAgeMs;
+      const isBeingRead = entry.readingSince !== undefined && now - entry.readingSince < READ_TIMEOUT_MS;
+      if (isFresh || isBeingRead) return entry.value;
+      entry.readingSince = now;
+    }
+    const value = await read();
+    this.#entries.delete(key);
+    this.#entries.set(key, { value, readAt: this.now() });
+    // Maps keep the order of insertion: the first is the one that was read longest ago.
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > MAX_ENTRIES && oldest !== undefined) this.#entries.delete(oldest);
+    return value;
+  }
+}

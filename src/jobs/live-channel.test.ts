@@ -1,0 +1,477 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { LevelSession } from '../../test/helpers/level-session.ts';
+import { frameOf, type Received, turnFaults } from '../../test/helpers/live-client.ts';
+import type { LiveSession } from '../live/live-session.ts';
+import { type ChannelEnd, type Kept, LiveChannel } from './live-channel.ts';
+import { type AudioFormat, LiveInput } from './live-frames.ts';
+import { LiveLoad } from './live-load.ts';
+import { MAX_CORRECTION_BYTES, MAX_FRAME_BYTES, MAX_SENT_BYTES } from './live-ports.ts';
+
+const FORMAT: AudioFormat = { sampleRateHz: 16_000, encoding: 'pcm_f32le' };
+const noResampler = {
+  open() {
+    throw new Error('nothing is resampled');
+  },
+  contextInputSamples: () => 0,
+};
+const END = '{"type":"end_of_stream"}';
+const audio = (value: number) => frameOf(value).buffer as ArrayBuffer;
+const turn = () => new Promise<void>((wake) => setImmediate(wake));
+
+interface Options {
+  readonly openSession?: () => Promise<LiveSession>;
+  readonly maxMs?: number;
+  readonly format?: AudioFormat;
+}
+
+function channelOf({
+  openSession = async () => new LevelSession(turn),
+  maxMs = 3_600_000,
+  format = FORMAT,
+}: Options = {}) {
+  const received: Received[] = [];
+  const ends: ChannelEnd[] = [];
+  const troubles: unknown[] = [];
+  const clock = { now: 0 };
+  const ports = {
+    openSession,
+    format,
+    maxMs,
+    send: (text: string) => received.push(JSON.parse(text)),
+    end: async (end: ChannelEnd) => void ends.push(end),
+    onTrouble: (error: unknown) => troubles.push(error),
+    now: () => clock.now,
+    load: new LiveLoad(),
+  };
+  const channel = new LiveChannel(ports, new LiveInput(16_000, noResampler));
+  return { channel, ports, received, ends, troubles, clock };
+}
+
+const texts = (received: readonly Received[]) =>
+  received.map(({ type, message, data }) => message ?? `${type.slice(20)} ${data?.speaker} ${data?.timestamp}`);
+
+describe('LiveChannel', () => {
+  it('tells turns while they come, closes what is open at the end, and ends once', async () => {
+    const { channel, received, ends } = channelOf();
+    for (const value of [0, 0.1, 0.1, 0.2]) await channel.receive(audio(value));
+    expect(texts(received)).toEqual(['start SPEAKER_00 0.1', 'end SPEAKER_00 0.3', 'start SPEAKER_01 0.3']);
+    await Promise.all([channel.receive(END), channel.receive(END), channel.disconnected()]);
+    await channel.receive(audio(0.3));
+    expect(texts(received).slice(3)).toEqual(['end SPEAKER_01 0.4']);
+    expect(ends).toEqual([{ status: 'done', closeCode: 1000, closeReason: 'end of stream', receivedSeconds: 0.4 }]);
+  });
+
+  describe('with telephony audio', () => {
+    // At 16 kHz, so that the test needs no resampler: a frame of 100 ms has 1600 bytes, ten telephony frames.
+    const format: AudioFormat = { sampleRateHz: 16_000, encoding: 'mulaw' };
+    const twilio: AudioFormat = { ...format, envelope: 'twilio' };
+    /** 0.1 of full scale, and silence. */
+    const [LOUD, QUIET] = [0xb1, 0xff];
+    const bytes = (value: number, count: number) => new Uint8Array(count).fill(value);
+    const media = (value: number, count: number, track?: string) => {
+      const payload = Buffer.from(bytes(value, count)).toString('base64');
+      return JSON.stringify({
+        event: 'media',
+        streamSid: 'MZ1',
+        media: { track, chunk: '1', timestamp: '5', payload },
+      });
+    };
+
+    it('joins chunks of any number of telephony frames, and pads the last frame', async () => {
+      const { channel, received, ends } = channelOf({ format });
+      for (const count of [160, 320, 1120]) await channel.receive(bytes(LOUD, count).buffer);
+      expect([channel.receivedFrames, texts(received)]).toEqual([1, ['start SPEAKER_00 0']]);
+      await channel.receive(bytes(LOUD, 3360).buffer);
+      await channel.receive(bytes(QUIET, 100).buffer);
+      await channel.receive(new ArrayBuffer(0));
+      await channel.receive(END);
+      expect(texts(received).filter((text) => text === 'Invalid chunk size')).toHaveLength(2);
+      expect(ends).toEqual([expect.objectContaining({ status: 'done', receivedSeconds: 0.4 })]);
+    });
+
+    it('continues after a suspension in the middle of a frame', async () => {
+      const { channel, ports } = channelOf({ format });
+      await channel.receive(bytes(LOUD, 2400).buffer);
+      const kept = await channel.suspend();
+      const next = new LiveChannel(ports, new LiveInput(16_000, noResampler), kept?.state);
+      await next.receive(bytes(LOUD, 800).buffer);
+      expect(next.receivedFrames).toBe(2);
+      // A client that resumes a stream sends whole frames.
+      const resumed = new LiveChannel(ports, new LiveInput(16_000, noResampler), kept?.state, 0);
+      await resumed.receive(bytes(LOUD, 800).buffer);
+      expect(resumed.receivedFrames).toBe(1);
+    });
+
+    it('reads the audio of the caller from Twilio messages, and ends at `stop`', async () => {
+      const { channel, received, ends } = channelOf({ format: twilio });
+      await channel.receive('{"event":"connected","protocol":"Call","version":"1.0.0"}');
+      await channel.receive(
+        '{"event":"start","sequenceNumber":"1","start":{"mediaFormat":{"encoding":"audio/x-mulaw"}}}',
+      );
+      for (let i = 0; i < 10; i++) {
+        await channel.receive(media(LOUD, 160, 'inbound'));
+        await channel.receive(media(LOUD, 160, 'outbound'));
+      }
+      await channel.receive(media(QUIET, 1600));
+      expect([channel.receivedFrames, texts(received)]).toEqual([2, ['start SPEAKER_00 0', 'end SPEAKER_00 0.1']]);
+      for (const wrong of ['{"event":"media"}', '{"event":"media","media":{"payload":"%"}}', 'x', '{}'])
+        await channel.receive(wrong);
+      expect(texts(received).slice(2)).toEqual(Array(4).fill('Unknown message'));
+      await channel.receive('{"event":"stop","streamSid":"MZ1"}');
+      expect(ends).toEqual([expect.objectContaining({ closeCode: 1000, receivedSeconds: 0.2 })]);
+    });
+
+    it('refuses Twilio messages on a stream without the envelope', async () => {
+      const { channel, received } = channelOf({ format });
+      await channel.receive(media(LOUD, 1600));
+      expect(texts(received)).toEqual(['Unknown message']);
+    });
+  });
+
+  it('processes frames in order, one at a time, though they come at once', async () => {
+    const { channel, received, ends, troubles } = channelOf();
+    await Promise.all([0.1, 0, 0.2, 0, 0.3].map((value) => channel.receive(audio(value))).concat(channel.receive(END)));
+    expect(troubles).toEqual([]);
+    expect(texts(received).filter((text) => text.startsWith('start'))).toEqual([
+      'start SPEAKER_00 0',
+      'start SPEAKER_01 0.2',
+      'start SPEAKER_02 0.4',
+    ]);
+    expect(ends[0]).toMatchObject({ status: 'done', receivedSeconds: 0.5 });
+  });
+
+  it('says match on starts alone, and only where the session does', async () => {
+    const session = new LevelSession();
+    const push = session.push.bind(session);
+    session.push = async (samples) => (await push(samples)).map((event) => ({ ...event, match: 'Ann' }));
+    const { channel, received } = channelOf({ openSession: async () => session });
+    for (const value of [0.1, 0]) await channel.receive(audio(value));
+    expect(received.map(({ data }) => data)).toEqual([
+      { timestamp: 0, speaker: 'SPEAKER_00', match: 'Ann' },
+      { timestamp: 0.1, speaker: 'SPEAKER_00' },
+    ]);
+  });
+
+  it('tells corrections, and no more of them once they were too many', async () => {
+    const session = new LevelSession();
+    const push = session.push.bind(session);
+    const change = { startSeconds: 0, endSeconds: 0.1, from: 0, to: 1 };
+    session.push = async (samples) => [
+      ...(await push(samples)),
+      { kind: 'correction', changes: Array(2000).fill(change) },
+    ];
+    const { channel, ports, received, ends } = channelOf({ openSession: async () => session });
+    await channel.receive(audio(0.1));
+    const changes = Array(2000).fill({ start: 0, end: 0.1, from: 'SPEAKER_00', to: 'SPEAKER_01' });
+    expect(received.at(-1)).toEqual({ type: 'diarization_speaker_correction', data: { changes } });
+    const bytes = JSON.stringify(received.at(-1)).length;
+    const kept = (await channel.suspend())!;
+    const second = new LiveChannel(ports, new LiveInput(16_000, noResampler), kept.state);
+    for (let i = 0; i < 30; i++) await second.receive(audio(i % 2 ? 0 : 0.1));
+    const corrections = received.filter(({ type }) => type === 'diarization_speaker_correction');
+    expect(corrections).toHaveLength(Math.floor(MAX_CORRECTION_BYTES / bytes) + 1);
+    expect(texts(received).filter((text) => text.startsWith('start')).length).toBeGreaterThan(14);
+    expect(ends).toEqual([]);
+  });
+
+  it('holds five seconds of audio that waits, and no more', async () => {
+    const { channel, received, ends } = channelOf();
+    const processed = Array.from({ length: 51 }, () => channel.receive(audio(0.1)));
+    expect(received).toEqual([{ type: 'error', message: expect.stringContaining('more than 5 s') }]);
+    await Promise.all(processed);
+    expect(texts(received).slice(1)).toEqual(['start SPEAKER_00 0', 'end SPEAKER_00 5']);
+    expect(ends).toEqual([expect.objectContaining({ status: 'done', closeCode: 1008, receivedSeconds: 5 })]);
+  });
+
+  /** A session that processes nothing before it is told to. */
+  const slowSession = () => {
+    const session = new LevelSession();
+    const push = session.push.bind(session);
+    let goOn = () => {};
+    const waits = new Promise<void>((done) => {
+      goOn = done;
+    });
+    session.push = async (samples) => {
+      await waits;
+      return push(samples);
+    };
+    return { openSession: async () => session, goOn: () => goOn() };
+  };
+
+  it('holds more than five seconds of a client in real time, whose audio waits for our sake, and goes on', async () => {
+    const { openSession, goOn } = slowSession();
+    const { channel, ports, received, ends, clock } = channelOf({ openSession });
+    for (let frame = 0; frame < 300; frame++) {
+      clock.now = 100 * frame;
+      void channel.receive(audio(0.1));
+    }
+    expect(received).toEqual([]);
+    expect(ports.load.isOverloaded(clock.now)).toBe(false);
+    goOn();
+    await channel.receive(audio(0));
+    expect(texts(received)).toEqual(['start SPEAKER_00 0', 'end SPEAKER_00 30']);
+    expect(ends).toEqual([]);
+    // Frames that waited for half a minute.
+    expect(ports.load.isOverloaded(clock.now)).toBe(true);
+    expect(ports.load.waitingBytes(clock.now)).toBe(0);
+  });
+
+  it('ends as an error where it is too slow for a client in real time, and with 1008 where the client is ahead', async () => {
+    for (const [everyMs, end] of [
+      [100, { status: 'error', closeCode: 1011, frames: 750 }],
+      [40, { status: 'done', closeCode: 1008, frames: 50 }],
+    ] as const) {
+      const { openSession, goOn } = slowSession();
+      const { channel, received, ends, clock } = channelOf({ openSession });
+      // Something is processed all the same: half of real time.
+      for (let frame = 0; frame < 1000; frame++) {
+        clock.now = everyMs * frame;
+        void channel.receive(audio(0.1));
+      }
+      expect(received).toEqual([{ type: 'error', message: expect.any(String) }]);
+      goOn();
+      await channel.receive(audio(0));
+      expect(ends).toEqual([expect.objectContaining({ status: end.status, closeCode: end.closeCode })]);
+      expect(channel.receivedFrames).toBeLessThanOrEqual(end.frames);
+      expect(turnFaults(received)).toEqual([]);
+    }
+  });
+
+  it('takes at once what a network, or the thread, held up: the client is not ahead of real time', async () => {
+    const { openSession, goOn } = slowSession();
+    const { channel, received, ends, clock } = channelOf({ openSession });
+    void channel.receive(audio(0.1));
+    clock.now = 20_000;
+    for (let frame = 0; frame < 199; frame++) void channel.receive(audio(0.1));
+    expect(received).toEqual([]);
+    // What goes beyond is.
+    for (let frame = 0; frame < 250; frame++) void channel.receive(audio(0.1));
+    goOn();
+    await channel.receive(audio(0));
+    expect(ends).toEqual([expect.objectContaining({ status: 'done', closeCode: 1008 })]);
+    expect(channel.receivedFrames).toBeGreaterThanOrEqual(400);
+  });
+
+  it('takes at once what a client missed while its stream was without a connection', async () => {
+    const { openSession, goOn } = slowSession();
+    const { ports, ends, clock } = channelOf();
+    const state = (await channelOf().channel.suspend())!.state;
+    clock.now = 40_000;
+    const resumed = new LiveChannel({ ...ports, openSession }, new LiveInput(16_000, noResampler), state, 0);
+    for (let frame = 0; frame < 400; frame++) void resumed.receive(audio(0.1));
+    goOn();
+    await resumed.receive(audio(0));
+    expect(resumed.receivedFrames).toBe(401);
+    expect(ends).toEqual([]);
+    expect(ports.load.isOverloaded(clock.now)).toBe(false);
+  });
+
+  it('is kept after every ten seconds that were processed, and goes on from there with the same events', async () => {
+    const values = Array.from({ length: 350 }, (_, frame) => [0, 0.1, 0.2][Math.floor(frame / 7) % 3]!);
+    const plain = channelOf();
+    for (const value of values) await plain.channel.receive(audio(value));
+    const { ports, received } = channelOf();
+    const kepts: { kept: Kept; told: number }[] = [];
+    const keep = async (kept: Kept) => void kepts.push({ kept, told: received.length });
+    const first = new LiveChannel({ ...ports, keep }, new LiveInput(16_000, noResampler));
+    await Promise.all(values.slice(0, 40).map((value) => first.receive(audio(value))));
+    for (const value of values.slice(40)) await first.receive(audio(value));
+    expect(kepts.map(({ kept }) => kept.state.receivedFrames)).toEqual([100, 200, 300]);
+    for (const { kept, told } of kepts) {
+      const before = received.slice(0, told);
+      const openSession = async () => new LevelSession(turn, kept.session);
+      const second = channelOf();
+      const resumed = new LiveChannel(
+        { ...second.ports, openSession },
+        new LiveInput(16_000, noResampler),
+        kept.state,
+        0,
+      );
+      for (const value of values.slice(kept.state.receivedFrames)) await resumed.receive(audio(value));
+      expect([...before, ...second.received]).toEqual(plain.received);
+    }
+  });
+
+  it('says nothing any more once it is abandoned, whatever it was at', async () => {
+    const { openSession, goOn } = slowSession();
+    const { channel, received, ends } = channelOf({ openSession });
+    const processed = Promise.all([0.1, 0, 0.2].map((value) => channel.receive(audio(value))));
+    await turn();
+    channel.abandon();
+    goOn();
+    await processed;
+    await channel.outOfCredit();
+    expect([received, ends]).toEqual([[], []]);
+  });
+
+  it('ends with a word when the credit is used up', async () => {
+    const { channel, received, ends } = channelOf();
+    await channel.receive(audio(0.1));
+    await channel.outOfCredit();
+    expect(texts(received)).toEqual(['start SPEAKER_00 0', "The account's credit is used up", 'end SPEAKER_00 0.1']);
+    expect(ends).toEqual([expect.objectContaining({ status: 'done', closeCode: 1008, receivedSeconds: 0.1 })]);
+  });
+
+  it('counts what is sent as unread, and ends when that is too much', async () => {
+    const { channel, received, ends } = channelOf();
+    const bytes = JSON.stringify({ type: 'error', message: 'Unknown message' }).length;
+    const limit = Math.floor(MAX_SENT_BYTES / bytes);
+    await channel.receive(audio(0));
+    for (let i = 0; i < limit; i++) void channel.receive('?');
+    await turn();
+    expect(ends).toEqual([]);
+    await channel.receive('?');
+    expect(ends).toEqual([expect.objectContaining({ closeCode: 1008 })]);
+    await channel.receive('?');
+    expect(received).toHaveLength(limit + 2);
+  });
+
+  it('lets a client that reads go on whose every frame and text is faulty: it was closed as one that does not', async () => {
+    const { channel, received, ends } = channelOf({ maxMs: 3 * 3_600_000 });
+    const seconds = 2 * 3600;
+    for (let i = 0; i < 10 * seconds; i++) {
+      void channel.receive('{"type":"ping"}');
+      await channel.receive(audio(Number.NaN));
+    }
+    expect(ends).toEqual([]);
+    const bytes = received.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
+    expect(bytes).toBeLessThan(MAX_SENT_BYTES / 2);
+    for (const text of ['Unknown message', 'Chunk with a value that is not finite, taken as silence']) {
+      const told = texts(received).filter((message) => message === text).length;
+      expect(told).toBeGreaterThan(seconds);
+    }
+  });
+
+  it('works off what comes in the very moment in which it has nothing left to do', async () => {
+    for (const what of [END, audio(0)]) {
+      for (let moments = 0; moments < 12; moments++) {
+        const { channel, ports, received } = channelOf();
+        const { send } = ports;
+        let late: Promise<void> | undefined;
+        ports.send = (text) => {
+          let moment = Promise.resolve();
+          for (let i = 0; i < moments; i++) moment = moment.then(() => {});
+          late ??= moment.then(() => channel.receive(what));
+          return send(text);
+        };
+        await channel.receive(audio(0.1));
+        await Promise.all([late, turn(), turn()]);
+        expect(texts(received)).toEqual(['start SPEAKER_00 0', 'end SPEAKER_00 0.1']);
+      }
+    }
+  });
+
+  it('flushes and ends with 1000 at the length limit', async () => {
+    const { channel, received, ends } = channelOf({ maxMs: 1000 });
+    for (let i = 0; i < 15; i++) await channel.receive(audio(0.1));
+    expect(texts(received)).toEqual(['start SPEAKER_00 0', 'end SPEAKER_00 1']);
+    expect(ends).toEqual([{ status: 'done', closeCode: 1000, closeReason: 'length limit', receivedSeconds: 1 }]);
+  });
+
+  it('flushes and ends with 1000 when it has lasted too long', async () => {
+    const { channel, received, ends } = channelOf();
+    for (let i = 0; i < 5; i++) await channel.receive(audio(0.1));
+    await channel.outlast();
+    await channel.receive(audio(0.1));
+    expect(texts(received)).toEqual(['start SPEAKER_00 0', 'end SPEAKER_00 0.5']);
+    expect(ends).toEqual([{ status: 'done', closeCode: 1000, closeReason: 'time limit', receivedSeconds: 0.5 }]);
+  });
+
+  it('ends as an error when the session fails, with its turns closed', async () => {
+    const session = new LevelSession();
+    const { channel, received, ends, troubles } = channelOf({ openSession: async () => session });
+    await channel.receive(audio(0.1));
+    session.push = () => Promise.reject(new Error('out of luck: secret'));
+    await channel.receive(audio(0.1));
+    expect(received.at(1)).toEqual({ type: 'error', message: expect.not.stringContaining('luck') });
+    expect(turnFaults(received)).toEqual([]);
+    expect(ends).toEqual([expect.objectContaining({ status: 'error', closeCode: 1011 })]);
+    expect(troubles).toHaveLength(1);
+  });
+
+  it('ends as an error when there is no session', async () => {
+    const { channel, ends } = channelOf({ openSession: () => Promise.reject(new Error('no model')) });
+    await channel.open();
+    await channel.receive(audio(0.1));
+    expect(ends).toEqual([expect.objectContaining({ status: 'error', closeCode: 1011, receivedSeconds: 0 })]);
+  });
+
+  it('goes on from what was kept, as if nothing had been', async () => {
+    const values = [0.1, 0.1, 0, 0.2, 0.2, 0.2, 0];
+    const plain = channelOf();
+    for (const value of values) await plain.channel.receive(audio(value));
+    await plain.channel.receive(END);
+    for (let cut = 0; cut <= values.length; cut++) {
+      const { channel, ports, received, ends } = channelOf();
+      for (const value of values.slice(0, cut)) await channel.receive(audio(value));
+      const kept = (await channel.suspend())!;
+      const openSession = async () => new LevelSession(turn, kept.session);
+      const second = new LiveChannel({ ...ports, openSession }, new LiveInput(16_000, noResampler), kept.state);
+      for (const value of values.slice(cut)) await second.receive(audio(value));
+      await second.receive(END);
+      expect(received).toEqual(plain.received);
+      expect(ends).toEqual(plain.ends);
+    }
+  });
+
+  it('remembers beyond its isolate who talks and how much was sent', async () => {
+    const { channel, ports, received, ends } = channelOf();
+    await channel.receive(audio(0.1));
+    const { state } = (await channel.suspend())!;
+    expect(state.sentBytes).toBeGreaterThan(0);
+    const input = () => new LiveInput(16_000, noResampler);
+    const broken = { ...ports, openSession: () => Promise.reject(new Error('another version')) };
+    await new LiveChannel(broken, input(), state).receive(audio(0.1));
+    expect(texts(received).slice(2)).toEqual(['end SPEAKER_00 0.2']);
+    expect(ends).toMatchObject([{ closeCode: 1011, receivedSeconds: 0.2 }]);
+    const full = { ...state, sentBytes: MAX_SENT_BYTES };
+    await new LiveChannel({ ...ports, openSession: async () => new LevelSession() }, input(), full).receive('?');
+    expect(ends.at(-1)).toMatchObject({ closeCode: 1008 });
+  });
+
+  it('cannot be suspended while there is work', async () => {
+    const { channel } = channelOf();
+    const processed = channel.receive(audio(0.1));
+    expect(await channel.suspend()).toBeUndefined();
+    await processed;
+    expect(await channel.suspend()).toBeDefined();
+    await channel.receive(END);
+    expect(await channel.suspend()).toBeUndefined();
+  });
+
+  it('keeps turns whole whatever a client does', async () => {
+    const step = fc.oneof(
+      {
+        weight: 8,
+        arbitrary: fc.constantFrom(0, 0.1, 0.2, 0.3, 9, Number.NaN, -Infinity).map((value) => audio(value)),
+      },
+      { weight: 2, arbitrary: fc.uint8Array({ maxLength: 40 }).map((bytes) => bytes.slice().buffer as ArrayBuffer) },
+      { weight: 2, arbitrary: fc.constantFrom(6399, 6401, MAX_FRAME_BYTES).map((bytes) => new ArrayBuffer(bytes)) },
+      { weight: 2, arbitrary: fc.oneof(fc.string(), fc.json(), fc.constant('{"type":1}')) },
+      { weight: 1, arbitrary: fc.constantFrom(END, new ArrayBuffer(MAX_FRAME_BYTES + 1), 'wait', 'idle', 'gone') },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 120, size: 'max' }), fc.boolean(), async (steps, isFailing) => {
+        const session = new LevelSession(turn);
+        if (isFailing) session.finish = () => Promise.reject(new Error('failed at the end'));
+        const { channel, received, ends } = channelOf({ openSession: async () => session, maxMs: 8000 });
+        for (const message of steps) {
+          if (message === 'wait') await turn();
+          else if (message === 'idle') void channel.idle(60_000);
+          else if (message === 'gone') void channel.disconnected();
+          else void channel.receive(message);
+        }
+        await channel.disconnected();
+        expect(turnFaults(received)).toEqual([]);
+        expect(ends).toHaveLength(1);
+        expect(ends[0].receivedSeconds).toBe(channel.receivedFrames / 10);
+        const told = received.length;
+        await channel.receive(audio(0.1));
+        await channel.receive('?');
+        expect(received).toHaveLength(told);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,53 @@
+import { expect, it } from 'vitest';
+import { LagMeter, LiveLoad } from './live-load.ts';
+
+/** So many streams whose frames have been due for so long, for some seconds. */
+function run(load: LiveLoad, from: number, seconds: number, lagMs: number, streams = 10): number {
+  for (let at = 0; at < 1000 * seconds; at += 100)
+    for (let stream = 0; stream < streams; stream++) load.note(lagMs, from + at);
+  return from + 1000 * seconds;
+}
+
+it('refuses more streams while those that run are behind, and takes them again soon after they have caught up', () => {
+  for (const streams of [1, 36]) {
+    const load = new LiveLoad();
+    expect(load.isOverloaded(0)).toBe(false);
+    let now = run(load, 0, 20, 2000, streams);
+    expect(load.isOverloaded(now)).toBe(false);
+    now = run(load, now, 10, 4000, streams);
+    expect(load.isOverloaded(now)).toBe(true);
+    now = run(load, now, 10, 50, streams);
+    expect(load.isOverloaded(now)).toBe(false);
+  }
+});
+
+it('is not upset by one frame that waited, and forgets what it saw when the last stream has ended', () => {
+  const load = new LiveLoad();
+  let now = run(load, 0, 10, 50);
+  load.note(9000, now);
+  expect(load.isOverloaded(now)).toBe(false);
+  now = run(load, now, 10, 4000);
+  expect(load.isOverloaded(now + 6000)).toBe(false);
+});
+
+it('knows what waits in all streams, and not what an object took with it that was reset', () => {
+  const load = new LiveLoad();
+  const [one, two] = [Symbol('one'), Symbol('two')];
+  load.waits(one, 100, 0);
+  load.waits(two, 10, 0);
+  load.waits(two, 20, 100_000);
+  expect(load.waitingBytes(100_000)).toBe(120);
+  expect(load.waitingBytes(150_000)).toBe(20);
+  load.waits(two, 0, 150_000);
+  expect(load.waitingBytes(150_000)).toBe(0);
+});
+
+it('reports the mean and the maximum of the frames since the last report, and nothing without frames', () => {
+  const lag = new LagMeter();
+  expect(lag.take()).toBeUndefined();
+  for (const lagMs of [0, 10, 51]) lag.note(lagMs);
+  expect(lag.take()).toEqual({ frames: 3, meanLagMs: 20, maxLagMs: 51 });
+  lag.note(4);
+  expect(lag.take()).toEqual({ frames: 1, meanLagMs: 4, maxLagMs: 4 });
+  expect(lag.take()).toBeUndefined();
+});

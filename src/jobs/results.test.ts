@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { memorySource } from '../../test/helpers/audio.ts';
+import { startStorage } from '../../test/helpers/database.ts';
+import { recording } from '../../test/helpers/fake-models.ts';
+import { useJobs } from '../../test/helpers/job-world.ts';
+import { wav16 } from '../../test/helpers/wav.ts';
+import type { DiarizeOutput } from '../contract/outputs.ts';
+import { createObjectStore } from '../platform/r2-objects.ts';
+import { removeWork } from './end-job.ts';
+import { handleMessage } from './handle-message.ts';
+import type { JobPorts } from './job-ports.ts';
+import { Mutex } from './mutex.ts';
+import { lostInTheMix, trackSpillOf } from './results.ts';
+import { outputKey, workPrefix } from './work-keys.ts';
+
+let storage: Awaited<ReturnType<typeof startStorage>>;
+beforeAll(async () => {
+  storage = await startStorage();
+});
+afterAll(() => storage?.stop());
+
+it("two copies of an assembly read their own speakers' tracks: the slower one's first try was stored as the other's probabilities", async () => {
+  const objects = createObjectStore(storage.bucket);
+  const left = () => objects.list(workPrefix('job'), 10);
+  const [fast, slow] = [trackSpillOf(objects, 'job'), trackSpillOf(objects, 'job')];
+  await fast.write(0, Uint8Array.of(1, 2, 3));
+  await slow.write(0, Uint8Array.of(7, 8, 9));
+  expect(await fast.read(0, 1, 2)).toEqual(Uint8Array.of(2, 3));
+  expect(await slow.read(0, 1, 2)).toEqual(Uint8Array.of(8, 9));
+  // A run's own later tries take the place of its earlier ones.
+  await fast.write(0, Uint8Array.of(4, 5, 6));
+  expect(await fast.read(0, 0, 3)).toEqual(Uint8Array.of(4, 5, 6));
+  expect(await left()).toHaveLength(2);
+  // The other one died.
+  await removeWork({ objects }, 'job');
+  expect(await left()).toEqual([]);
+});
+
+it('channels that cancel each other out are hinted at, and quiet recordings are left alone', () => {
+  const hint = /its 2 channels are very quiet.*upside down.*send one of them alone\.$/;
+  expect(lostInTheMix(2, -127, 'nothing found')).toMatch(hint);
+  // What Vorbis leaves of two channels that cancel each other out.
+  expect(lostInTheMix(2, -36, 'nothing found')).toMatch(hint);
+  expect(lostInTheMix(2, -30, 'nothing found')).toBeUndefined();
+  // What AAC leaves, of which the segmentation takes a second for speech.
+  expect(lostInTheMix(2, -75, 'something found')).toMatch(hint);
+  expect(lostInTheMix(2, -60, 'something found')).toBeUndefined();
+  expect(lostInTheMix(1, -127, 'nothing found')).toBeUndefined();
+});
+
+const world = useJobs();
+/** Both sides of a call, each longer than a shard. */
+const LEFT = recording(Array.from({ length: 31 }, (_, i) => [[1 + (i % 2)], 10] as [number[], number]));
+const RIGHT = recording(
+  Array.from({ length: 32 }, (_, i) => [[3 + (i % 2)], i === 0 || i === 31 ? 5 : 10] as [number[], number]),
+);
+
+const interleaved = (...channels: readonly Float32Array[]) =>
+  Float32Array.from({ length: channels.length * channels[0].length }, (_, i) => {
+    return channels[i % channels.length][Math.floor(i / channels.length)];
+  });
+
+/** Runs a job on a WAV file through all its steps. */
+async function diarized(channels: readonly Float32Array[], request: object): Promise<DiarizeOutput | undefined> {
+  const bytes = wav16(interleaved(...channels), 16_000, channels.length);
+  const source = { source: memorySource(bytes), identity: 'a file' };
+  const ports: JobPorts = {
+    ...world.ports,
+    sources: { ...world.ports.sources, open: async () => ({ ok: true, value: source }) },
+  };
+  await world.create({ channels: 'separate', ...request });
+  const run = (step: 'ingest' | 'assemble') =>
+    handleMessage(ports, new Mutex(() => world.now), { step, jobId: world.id }, 1);
+  for (let i = 0; i < channels.length; i++) await run('ingest');
+  const { status, shardCount = 0 } = await world.record();
+  if (status === 'running') {
+    for (let shard = 0; shard < shardCount; shard++)
+      await handleMessage(ports, new Mutex(() => world.now), { step: 'shard', jobId: world.id, shard }, 1);
+    await ports.store.nextStep(world.id, ['analyse'], 'assemble', world.now);
+    await run('assemble');
+  }
+  const stored = await ports.objects.get(outputKey(world.id));
+  return stored && JSON.parse(new TextDecoder().decode(stored));
+}
+
+it('diarizes each channel separately, over several shards, with labels numbered across channels', async () => {
+  const output = await diarized([LEFT, RIGHT], { exclusive: true });
+  expect(await world.record()).toMatchObject({ status: 'succeeded', shardCount: 4, durationSeconds: 310 });
+  const places = new Set(output?.diarization.map(({ speaker, channel }) => `${speaker} ${channel}`));
+  expect([...places].sort()).toEqual(['SPEAKER_00 0', 'SPEAKER_01 0', 'SPEAKER_02 1', 'SPEAKER_03 1']);
+  // Each channel has the turns that it has as a recording alone.
+  for (const [channel, samples] of [LEFT, RIGHT].entries()) {
+    world.another();
+    const alone = await diarized([samples], { channels: undefined });
+    const turns = output?.diarization.filter((turn) => turn.channel === channel);
+    expect(turns?.map(({ start, end }) => [start, end])).toEqual(
+      alone?.diarization.map(({ start, end }) => [start, end]),
+    );
+  }
+  expect(output?.exclusiveDiarization?.some(({ channel }) => channel === 1)).toBe(true);
+  const starts = output?.diarization.map(({ start }) => start) ?? [];
+  expect(starts).toEqual([...starts].sort((a, b) => a - b));
+  expect(output).not.toHaveProperty('warning');
+}, 60_000);
+
+it('warns if there is only one channel, and leaves out silent ones', async () => {
+  const one = LEFT.subarray(0, 320_000);
+  expect(await diarized([one], {})).toMatchObject({
+    diarization: expect.arrayContaining([expect.objectContaining({ channel: 0 })]),
+    warning: 'The recording has one channel.',
+  });
+  world.another();
+  const output = await diarized([new Float32Array(one.length), one], {});
+  expect(new Set(output?.diarization.map(({ speaker, channel }) => `${speaker} ${channel}`))).toEqual(
+    new Set(['SPEAKER_00 1', 'SPEAKER_01 1']),
+  );
+  world.another();
+  await diarized([new Float32Array(one.length), new Float32Array(one.length)], {});
+  expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'no_speech' } });
+}, 60_000);
+
+it('refuses nine channels', async () => {
+  await diarized(Array(9).fill(LEFT.subarray(0, 32_000)), {});
+  expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'audio_too_many_channels' } });
+});

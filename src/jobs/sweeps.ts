@@ -1,0 +1,218 @@
+import type { DispatchPorts } from './dispatch.ts';
+import { BATCH_MESSAGES, dispatchAll } from './dispatch.ts';
+import type { EndPorts } from './end-job.ts';
+import { failJob, removeWork } from './end-job.ts';
+import { MAX_JOB_MS } from './faults.ts';
+import type { OutboxMessage } from './job-messages.ts';
+import type { StepPorts } from './job-ports.ts';
+import type { JobOutbox, JobRetention } from './job-store.ts';
+
+import { type DeletedJob, IDEMPOTENCY_TTL_MS, type OutboxPosition } from './job-store.ts';
+import { analysisKey, inlineUrlKey, jobOfKey, outputKey, voiceprintsKey, WORK_PREFIX } from './work-keys.ts';
+
+type ExpirePorts = StepPorts<'objects' | 'now' | 'log' | 'outputTtlMs', JobRetention>;
+type ResendPorts = DispatchPorts & StepPorts<'progress', Pick<JobOutbox, 'overdue'>>;
+
+/** As many objects as R2 deletes in one call: a sweep deletes 50,000 of a kind, which leaves no backlog at a hundred jobs a second. */
+const BATCH_OBJECTS = 1000;
+const MAX_BATCHES = 50;
+const NEW_JOB_MS = 5 * 60_000;
+/** Longer than a step can run on the platform (15 minutes): none can write for a job that was deleted before that. */
+const LAST_WRITE_MS = 20 * 60_000;
+/** A request may name a recording that is about to expire; its job is stored a moment later. */
+const MEDIA_SLACK_MS = 2 * 3600 * 1000;
+/** Longer than an object is written: the slowest source takes a day and a half for the largest recording. */
+const UPLOAD_MS = 48 * 3600 * 1000;
+const DELETED_BATCH = 1000;
+const FOLDERS_BATCH = 1000;
+/** How long the row of a job or a live stream is kept after its end. */
+const KEPT_MS = 30 * 24 * 3600 * 1000;
+const FORGOTTEN_BATCH = 500;
+
+/**
+ * Deletes outputs and media past their time, what ended jobs left in work and uploads that were cut off. Safe to run at any time, also twice at once.
+ *
+ * @throws the first fault, when all the rest is done
+ */
+export async function expire(ports: ExpirePorts): Promise<void> {
+  const now = ports.now();
+  const faults: unknown[] = [];
+  // Each on its own: what cannot be deleted must not keep everything else beyond its time.
+  const apart = async (sweep: () => Promise<number>): Promise<number> => {
+    try {
+      return await sweep();
+    } catch (error) {
+      faults.push(error);
+      return 0;
+    }
+  };
+  const outputs = await apart(() => expireOutputs(ports, now));
+  const deleted = await apart(() => sweepDeleted(ports, now));
+  const media = await apart(() => expireMedia(ports, now));
+  await apart(async () => {
+    await ports.store.expireIdempotencyKeys(now - IDEMPOTENCY_TTL_MS);
+    return 0;
+  });
+  const forgotten = await apart(() => forgetOld(ports, now));
+  const folders = await apart(() => sweepWork(ports));
+  const uploads = await apart(() => abortUploads(ports, now));
+  if (outputs + deleted + media + forgotten + folders + uploads > 0) {
+    ports.log('info', 'swept', { outputs, deleted, media, forgotten, folders, uploads });
+  }
+  if (faults.length > 0) throw faults[0];
+}
+
+async function expireOutputs(ports: ExpirePorts, now: number): Promise<number> {
+  let total = 0;
+  for (let batch = 0; batch < MAX_BATCHES; batch++) {
+    const jobs = await ports.store.expired(now - ports.outputTtlMs, BATCH_OBJECTS);
+    if (jobs.length === 0) break;
+    // The object goes before the note: a crash in between deletes it a second time, which is harmless.
+    await ports.objects.deleteMany(jobs.flatMap((job) => [job.outputKey ?? outputKey(job.id), analysisKey(job.id)]));
+    await ports.store.markCleaned(
+      jobs.map((job) => job.id),
+      now,
+    );
+    total += jobs.length;
+  }
+  return total;
+}
+
+/**
+ * What a crash, or a step that was at its last line, left of deleted jobs. They are looked at in every sweep until no step can
+ * write for them any more.
+ *
+ * @returns how many will not be looked at again
+ */
+async function sweepDeleted(ports: ExpirePorts, now: number): Promise<number> {
+  let total = 0;
+  let after: DeletedJob | undefined;
+  for (let batch = 0; batch < MAX_BATCHES; batch++) {
+    const jobs = await ports.store.deleted(DELETED_BATCH, after);
+    if (jobs.length === 0) break;
+    after = jobs.at(-1);
+    await ports.objects.deleteMany(jobs.flatMap((job) => [outputKey(job.id), analysisKey(job.id)]));
+    const done = jobs.filter((job) => job.deletedAt <= now - LAST_WRITE_MS).map((job) => job.id);
+    if (done.length > 0) await ports.store.markCleaned(done, now);
+    total += done.length;
+    if (jobs.length < DELETED_BATCH) break;
+  }
+  return total;
+}
+
+async function expireMedia(ports: ExpirePorts, now: number): Promise<number> {
+  let total = 0;
+  for (let batch = 0; batch < MAX_BATCHES; batch++) {
+    const keys = await ports.store.expiredMedia(now - MEDIA_SLACK_MS, BATCH_OBJECTS);
+    if (keys.length === 0) break;
+    await ports.objects.deleteMany(keys);
+    await ports.store.removeMedia(keys);
+    total += keys.length;
+  }
+  return total;
+}
+
+/** Deletes rows of jobs and streams that ended 30 days ago, or the database would fill up. Their usage is kept. */
+async function forgetOld(ports: ExpirePorts, now: number): Promise<number> {
+  let total = 0;
+  for (let batch = 0; batch < MAX_BATCHES; batch++) {
+    const rows = await ports.store.forget(now - KEPT_MS, FORGOTTEN_BATCH);
+    total += rows;
+    if (rows < FORGOTTEN_BATCH) break;
+  }
+  return total;
+}
+
+async function sweepWork(ports: ExpirePorts): Promise<number> {
+  let removed = 0;
+  let after: string | undefined;
+  for (let batch = 0; batch < MAX_BATCHES; batch++) {
+    const ids = await ports.objects.folders(WORK_PREFIX, FOLDERS_BATCH, after);
+    if (ids.length === 0) break;
+    after = ids.at(-1);
+    // Before the jobs are asked for: a job that was made since then is new, however long the others take.
+    const askedAt = ports.now();
+    const unfinished = await ports.store.unfinished(ids);
+    for (const id of ids) {
+      if (unfinished.has(id) || (await isNew(ports, id, askedAt))) continue;
+      await removeWork(ports, id);
+      removed++;
+    }
+    if (ids.length < FOLDERS_BATCH) break;
+  }
+  return removed;
+}
+
+/** Of ended jobs nothing is written any more after a while, though a copy or an output may have been cut off in its middle. */
+function abortUploads(ports: ExpirePorts, now: number): Promise<number> {
+  return ports.objects.abortUploads(async (key, begunAt) => {
+    if (begunAt < now - UPLOAD_MS) return true;
+    const jobId = jobOfKey(key);
+    if (begunAt >= now - LAST_WRITE_MS || jobId === undefined) return false;
+    return !(await ports.store.unfinished([jobId])).has(jobId);
+  });
+}
+
+/** What a request carries along is stored a moment before its job's row is written, and some moments where the database is slow. */
+async function isNew(ports: ExpirePorts, jobId: string, asOf: number): Promise<boolean> {
+  const uploads = await Promise.all(
+    [inlineUrlKey(jobId), voiceprintsKey(jobId)].map((key) => ports.objects.uploadedAt(key)),
+  );
+  return uploads.some((uploadedAt) => uploadedAt !== undefined && asOf - uploadedAt < NEW_JOB_MS);
+}
+
+const RESEND_BATCHES = 20;
+
+/**
+ * Sends again what was sent and never heard of: local queues live in memory and die with the process, and a consumer
+ * may die in mid-step. The messages' handlers may run twice, so an early resend costs time and nothing else.
+ *
+ * @param before leases that ended before this moment count as lost; Infinity after a restart, when every lease is, and
+ *   all of them are sent, those of shards too
+ * @returns how many messages were sent
+ */
+export async function resendLost(ports: ResendPorts, before: number): Promise<number> {
+  let sent = 0;
+  const seen = new Set<string>();
+  const isRestart = before === Number.POSITIVE_INFINITY;
+  let after: OutboxPosition | undefined;
+  for (let batch = 0; batch < RESEND_BATCHES || isRestart; batch++) {
+    const { rows, next } = await ports.store.overdue(before, BATCH_MESSAGES, { after });
+    // What was just sent has a new lease, and where all are asked for it comes once more.
+    const lost = rows.filter(({ id }) => !seen.has(id));
+    for (const { id } of lost) seen.add(id);
+    await dispatchAll(
+      ports,
+      lost.map(({ message, dueAt }) => ({
+        message,
+        delaySeconds: Math.ceil(Math.max(0, dueAt - ports.now()) / 1000),
+      })),
+    );
+    if (isRestart) for (const { message } of lost) await resendShards(ports, message);
+    sent += lost.length;
+    if (!next) break;
+    after = next;
+  }
+  if (sent > 0) ports.log('warn', 'messages_resent', { sent });
+  return sent;
+}
+
+async function resendShards(ports: ResendPorts, { step, jobId }: OutboxMessage): Promise<void> {
+  if (step !== 'ingest' && step !== 'analyse') return;
+  await ports.progress.resend(jobId).catch((error: unknown) => {
+    ports.log('warn', 'shards_not_resent', { jobId, error: String(error) });
+  });
+}
+
+const FAILED_PER_SWEEP = 100;
+
+/** Fails jobs that have been running for a day, whatever has kept them from their end. */
+export async function failOverdue(
+  ports: EndPorts & { readonly store: Pick<JobRetention, 'runningSince'> },
+): Promise<void> {
+  for (const jobId of await ports.store.runningSince(ports.now() - MAX_JOB_MS, FAILED_PER_SWEEP))
+    await failJob(ports, jobId, {
+      code: 'internal',
+      message: 'The service could not finish this job within 24 hours.',
+    });
+}

@@ -1,0 +1,48 @@
+/** Steps of one queue that are not done yet. Shards are not among them: the object of their job holds them. */
+export interface Backlog {
+  readonly queue: string;
+  /** Without analyses whose shards were handed out. */
+  readonly messages: number;
+  /** Since the oldest of them was due; below 0 where all are for later, 0 where there is none. */
+  readonly oldestSeconds: number;
+  /** Since the first lease ran out without a new sending; below 0 where none has. */
+  readonly overdueSeconds: number;
+}
+
+/** What waits, by queue. @param now milliseconds since the Unix epoch */
+export async function readBacklog(db: D1Database, now: number): Promise<Backlog[]> {
+  const { results } = await db
+    .prepare(
+      // Rows that were handed over are due at 0 (`handOver`).
+      `SELECT queue, SUM(due_at > 0) AS messages, COALESCE((?1 - MIN(NULLIF(due_at, 0))) / 1000, 0) AS oldestSeconds,
+              (?1 - MIN(lease_until)) / 1000 AS overdueSeconds
+       FROM outbox GROUP BY queue ORDER BY queue`,
+    )
+    .bind(now)
+    .all<Backlog>();
+  return results;
+}
+
+/** A result is reused for this long, because requests without a key must not cost a read each. */
+const GOOD_MS = 5000;
+/** Longer than a read takes on a bad day. */
+const TIMEOUT_MS = 3000;
+
+let last: { readonly at: number; readonly canTake: boolean } | undefined;
+
+/**
+ * Whether a job could be stored now: the database answers and has the service's tables. Queues do not matter: what
+ * cannot be sent is in the outbox.
+ *
+ * @param now milliseconds since the Unix epoch
+ */
+export async function canTakeJobs(db: D1Database, now: number): Promise<boolean> {
+  if (!last || now - last.at >= GOOD_MS || now < last.at) last = { at: now, canTake: await answers(db) };
+  return last.canTake;
+}
+
+async function answers(db: D1Database): Promise<boolean> {
+  const late = new Promise<false>((done) => setTimeout(() => done(false), TIMEOUT_MS));
+  const read = db.prepare('SELECT 1 FROM jobs LIMIT 1').all();
+  return Promise.race([read.then(() => true).catch(() => false), late]);
+}

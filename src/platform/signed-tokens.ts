@@ -1,0 +1,216 @@
+import { base64url, errors, jwtVerify, SignJWT } from 'jose';
+import type { Result } from '../audio/audio-ports.ts';
+import { toHex } from '../audio/bytes.ts';
+import type { JobStatus } from '../jobs/app-services.ts';
+import type { ListPosition } from '../jobs/job-store.ts';
+import type { StreamTokenKind, StreamTokens } from '../jobs/live-ports.ts';
+
+const MIN_KEY_BYTES = 32;
+
+/**
+ * Imports the service's signing key for HMAC-SHA256.
+ * @param signingKey base64 of at least 32 bytes
+ * @throws Error when it is not base64 or too short: a deployment that cannot sign must not start to answer
+ */
+export function importSigningKey(signingKey: string): Promise<CryptoKey> {
+  const bytes = signingKeyBytes(signingKey);
+  return crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify']);
+}
+
+/** What signs, and what signed before and is still accepted; each base64 of at least 32 bytes. */
+export interface SigningKeys {
+  readonly signingKey: string;
+  readonly previousSigningKey?: string;
+}
+
+/** The keys that verify, the one that signs first. @throws as `importSigningKey` */
+export function importSigningKeys({ signingKey, previousSigningKey }: SigningKeys): Promise<CryptoKey[]> {
+  const keys = previousSigningKey === undefined ? [signingKey] : [signingKey, previousSigningKey];
+  return Promise.all(keys.map(importSigningKey));
+}
+
+/** The same key's bytes. @throws as `importSigningKey` */
+export function signingKeyBytes(signingKey: string): Uint8Array<ArrayBuffer> {
+  const binary = atob(signingKey);
+  if (binary.length < MIN_KEY_BYTES) throw new Error(`the signing key must have at least ${MIN_KEY_BYTES} bytes`);
+  return Uint8Array.from(binary, (char) => char.charCodeAt(0));
+}
+
+const ALGORITHM = 'HS256';
+const ISSUER = 'rollcall';
+const STREAM_AUDIENCE = 'rollcall:live';
+/** What a token is good for; one kind never passes for the other. */
+const STREAM_TYPES: Readonly<Record<StreamTokenKind, string>> = { connect: 'stream+jwt', resume: 'resume+jwt' };
+
+/**
+ * Tokens of live streams: a JWT with the stream's id as `sub` and a random `jti`. The signature alone tells a forged one,
+ * so that it costs neither a query nor an object; that a token is used once is the matter of the stream's object.
+ */
+export function createStreamTokens(signingKeys: SigningKeys): StreamTokens {
+  return {
+    sign: async (kind, streamId, expiresAt) =>
+      new SignJWT({})
+        .setProtectedHeader({ alg: ALGORITHM, typ: STREAM_TYPES[kind] })
+        .setIssuer(ISSUER)
+        .setAudience(STREAM_AUDIENCE)
+        .setSubject(streamId)
+        .setJti(crypto.randomUUID())
+        // Rounded up: the object knows the moment to the millisecond.
+        .setExpirationTime(Math.ceil(expiresAt / 1000))
+        .sign(await importSigningKey(signingKeys.signingKey)),
+    async verify(kind, token, streamId, now) {
+      const wanted = {
+        algorithms: [ALGORITHM],
+        issuer: ISSUER,
+        audience: STREAM_AUDIENCE,
+        typ: STREAM_TYPES[kind],
+        subject: streamId,
+        requiredClaims: ['sub', 'jti', 'exp'],
+        currentDate: new Date(now),
+      };
+      for (const key of await importSigningKeys(signingKeys)) {
+        try {
+          await jwtVerify(token, key, wanted);
+          return true;
+        } catch (error) {
+          if (!(error instanceof errors.JOSEError)) throw error;
+        }
+      }
+      return false;
+    },
+  };
+}
+
+const TICKET_AUDIENCE = 'rollcall:media';
+/** What a ticket is good for; one kind never passes for the other. */
+const TICKET_TYPES = { upload: 'upload+jwt', download: 'download+jwt' } as const;
+export type TicketKind = keyof typeof TICKET_TYPES;
+
+/** What a ticket allows: to store, or to read, one named recording of one account. */
+export interface MediaTicket {
+  readonly accountId: string;
+  readonly name: string;
+}
+
+/** @param expiresAt milliseconds since the Unix epoch */
+export function signTicket(
+  kind: TicketKind,
+  ticket: MediaTicket,
+  expiresAt: number,
+  secret: CryptoKey,
+): Promise<string> {
+  return new SignJWT({ name: ticket.name })
+    .setProtectedHeader({ alg: ALGORITHM, typ: TICKET_TYPES[kind] })
+    .setIssuer(ISSUER)
+    .setAudience(TICKET_AUDIENCE)
+    .setSubject(ticket.accountId)
+    .setExpirationTime(Math.floor(expiresAt / 1000))
+    .sign(secret);
+}
+
+type Verified = Result<MediaTicket, { kind: 'bad_ticket' | 'expired_ticket' }>;
+
+/**
+ * Verifies a ticket; an API key is none, nor is a ticket an API key.
+ *
+ * @param secrets any of which may have signed it
+ */
+export async function verifyTicket(
+  kind: TicketKind,
+  ticket: string,
+  now: number,
+  secrets: readonly CryptoKey[],
+): Promise<Verified> {
+  for (const secret of secrets) {
+    const verified = await verifyWith(secret, kind, ticket, now);
+    if (verified.ok || verified.error.kind === 'expired_ticket') return verified;
+  }
+  return { ok: false, error: { kind: 'bad_ticket' } };
+}
+
+async function verifyWith(secret: CryptoKey, kind: TicketKind, ticket: string, now: number): Promise<Verified> {
+  try {
+    const { payload } = await jwtVerify(ticket, secret, {
+      algorithms: [ALGORITHM],
+      issuer: ISSUER,
+      audience: TICKET_AUDIENCE,
+      typ: TICKET_TYPES[kind],
+      requiredClaims: ['sub', 'exp'],
+      currentDate: new Date(now),
+    });
+    const { sub, name } = payload;
+    if (typeof sub !== 'string' || typeof name !== 'string') return { ok: false, error: { kind: 'bad_ticket' } };
+    return { ok: true, value: { accountId: sub, name } };
+  } catch (error) {
+    if (error instanceof errors.JWTExpired) return { ok: false, error: { kind: 'expired_ticket' } };
+    if (error instanceof errors.JOSEError) return { ok: false, error: { kind: 'bad_ticket' } };
+    throw error;
+  }
+}
+
+/** Which list a cursor belongs to; one of another account or another filter is none of this list. */
+export interface ListScope {
+  readonly accountId: string;
+  readonly status?: JobStatus;
+}
+
+/**
+ * A place in a list as text for its owner: opaque, and signed, so that nobody makes one up or uses it elsewhere.
+ *
+ * @param signingKey base64 of at least 32 bytes
+ */
+export async function signCursor(signingKey: string, scope: ListScope, position: ListPosition): Promise<string> {
+  const key = await importSigningKey(signingKey);
+  const place = `${position.createdAt}.${position.id}`;
+  const mac = await crypto.subtle.sign('HMAC', key, message(scope, place));
+  return `${base64url.encode(place)}.${base64url.encode(new Uint8Array(mac))}`;
+}
+
+/** @returns undefined for a text that is no cursor of this list */
+export async function readCursor(
+  signingKeys: SigningKeys,
+  scope: ListScope,
+  cursor: string,
+): Promise<ListPosition | undefined> {
+  const [place, mac] = cursor.split('.').map(decoded);
+  if (!place || !mac) return undefined;
+  const text = new TextDecoder().decode(place);
+  const keys = await importSigningKeys(signingKeys);
+  const isSigned = await Promise.all(keys.map((key) => crypto.subtle.verify('HMAC', key, mac, message(scope, text))));
+  if (!isSigned.includes(true)) return undefined;
+  // Decoding is lenient: what was added to a cursor would be lost on it.
+  if (cursor !== `${base64url.encode(place)}.${base64url.encode(mac)}`) return undefined;
+  const dot = text.indexOf('.');
+  return { createdAt: Number(text.slice(0, dot)), id: text.slice(dot + 1) };
+}
+
+function message(
+  { accountId, status = '' }: { accountId: string; status?: string },
+  place: string,
+): Uint8Array<ArrayBuffer> {
+  const text = `rollcall list cursor\n${accountId}\n${status}\n${place}`;
+  return new TextEncoder().encode(text) as Uint8Array<ArrayBuffer>;
+}
+
+function decoded(part: string): Uint8Array<ArrayBuffer> | undefined {
+  try {
+    return new Uint8Array(base64url.decode(part));
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Secret that signs an account's webhooks: HMAC-SHA256 of account and version with the service's signing key. Derived whenever
+ * it is needed and stored nowhere, so a copy of the database reveals none; a higher version is a new secret.
+ *
+ * @param signingKey base64 of at least 32 bytes
+ * @returns `whsec_` and 64 hex digits
+ */
+export async function deriveWebhookSecret(signingKey: string, accountId: string, version: number): Promise<string> {
+  const raw = Uint8Array.from(atob(signingKey), (character) => character.charCodeAt(0));
+  const key = await crypto.subtle.importKey('raw', raw, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+  const message = new TextEncoder().encode(`rollcall webhook secret\n${version}\n${accountId}`);
+  const mac = new Uint8Array(await crypto.subtle.sign('HMAC', key, message));
+  return `whsec_${toHex(mac)}`;
+}
