@@ -11,9 +11,9 @@ const TESTS = [
   'test/{unit,golden,contract,workers,sim}/**/*.test.ts',
 ];
 const cwd = import.meta.dirname;
-/** Files that replace modules, or load one twice: each runs in a process of its own. */
+/** Files that replace modules or what these read once: each runs in a separate process. */
 const ISOLATED = globSync(TESTS, { cwd, ignore: '**/node_modules/**' }).filter((file) =>
-  /^ *vi\.(mock|resetModules)\(/m.test(readFileSync(`${cwd}/${file}`, 'utf8')),
+  /^ *(vi\.(mock|resetModules)\(|WebAssembly\.Memory = )/m.test(readFileSync(`${cwd}/${file}`, 'utf8')),
 );
 
 /** Unit, golden and contract tests run in Node; those that need workerd start the real local service. */
