@@ -16,6 +16,12 @@ const ISOLATED = globSync(TESTS, { cwd, ignore: '**/node_modules/**' }).filter((
   /^ *(vi\.(mock|resetModules)\(|WebAssembly\.Memory = )/m.test(readFileSync(`${cwd}/${file}`, 'utf8')),
 );
 
+/** Tests that wait for timeouts and heartbeats of 10 to 20 s: `npm run test:e2e` runs them. */
+export const WAITING = [
+  'durable-objects/live-resume.test.ts',
+  'test/contract/{events,slow-senders,slow-servers,webhooks}.test.ts',
+];
+
 /** Unit, golden and contract tests run in Node; those that need workerd start the real local service. */
 export default defineConfig({
   test: {
@@ -26,7 +32,7 @@ export default defineConfig({
     maxWorkers: 2,
     projects: [
       // Loading modules and starting services takes longer than most tests: files share both.
-      { extends: true, test: { name: 'shared', include: TESTS, exclude: ISOLATED, isolate: false } },
+      { extends: true, test: { name: 'shared', include: TESTS, exclude: [...ISOLATED, ...WAITING], isolate: false } },
       { extends: true, test: { name: 'isolated', include: ISOLATED } },
     ],
   },
