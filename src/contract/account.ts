@@ -54,7 +54,7 @@ const FIRST_MOMENT = Date.UTC(FIRST_YEAR, 0);
 const END_OF_TIME = Date.UTC(LAST_YEAR + 1, 0);
 export const NOT_A_TIME = 'must be an ISO 8601 date or a datetime with its zone, as 2026-01-31 or 2026-01-31T09:30:00Z';
 /** What a query makes of a `+` that was not escaped. */
-export const LOST_PLUS = 'has a space: in a query the + of a zone is written %2B';
+export const LOST_PLUS = 'contains a space: write the + of a time zone as %2B';
 const OUT_OF_TIME = `must be in the years ${FIRST_YEAR} to ${LAST_YEAR}`;
 
 /**

@@ -253,7 +253,7 @@ function parseKnownSpeakers(
   if (names.length !== references.length)
     errors.push({ field: referenceField, message: `must be as many as ${nameField}` });
   for (const [index, reference] of references.entries()) {
-    const fault = isDataUrl(reference) ? dataUrlFault(reference) : 'It is no data: URL.';
+    const fault = isDataUrl(reference) ? dataUrlFault(reference) : 'must be a data: URL';
     if (fault) errors.push({ field: `${referenceField}.${index}`, message: `cannot be read: ${fault}` });
   }
   return names.map((name, index) => ({ name, reference: references[index] }));

@@ -375,7 +375,7 @@ export class LiveChannel {
     this.ports.onTrouble(error);
     this.#ending = { status: 'error', closeCode: CLOSE.trouble, closeReason: 'internal error' };
     this.#dropQueue();
-    this.#sendError('Something went wrong on our side; the stream has ended');
+    this.#sendError('The service failed; the stream has ended');
     for (const speaker of this.#openSpeakers) {
       this.#send(speakerMessage({ kind: 'end', speaker, timestampSeconds: this.#receivedSeconds() }));
     }

@@ -25,7 +25,7 @@ export async function readJsonBody(c: AppContext, whenEmpty?: object): Promise<J
   if (declaredBytes > JSON_BODY_MAX_BYTES) return tooLarge;
   const bytes = await readBounded(c);
   if (bytes === 'too_large') return tooLarge;
-  if (bytes === 'broken') return invalid('ended before its time');
+  if (bytes === 'broken') return invalid('ended before all of it was sent');
   if (bytes === 'too_slow') return invalid(TOO_SLOW);
   if (bytes === 'no_place')
     return { ok: false, error: { kind: 'too_many_requests', retryAfterSeconds: RETRY_SECONDS } };

@@ -60,16 +60,12 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
     case 'expired_ticket':
       return apiError(c, 401, 'The address has expired; ask for a new one.');
     case 'bad_stream_token':
-      return apiError(
-        c,
-        401,
-        'The token is unknown, was used for a connection before or has expired; open another stream (POST /v1/live).',
-      );
+      return apiError(c, 401, 'The token is unknown, already used or expired. Open another stream (POST /v1/live).');
     case 'payment_required':
       return apiError(
         c,
         402,
-        `The account has neither an active subscription nor enough credit, at least ${LEAST_CREDIT_SECONDS} s, beside what its unfinished jobs and streams need.`,
+        `The account has no subscription and less than ${LEAST_CREDIT_SECONDS} s of credit beyond its unfinished jobs and streams.`,
       );
     case 'missing_scope':
       return apiError(c, 403, `The API key lacks the scope ${refusal.scope}.`);
@@ -88,13 +84,9 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
     case 'idempotency_conflict':
       return apiError(c, 409, 'This Idempotency-Key was used with another request.');
     case 'no_analysis':
-      return apiError(c, 409, 'The job is no diarization that has succeeded, or its analysis is no longer stored.');
+      return apiError(c, 409, 'Only a diarize job that succeeded and whose analysis is still stored can be recounted.');
     case 'body_too_large':
-      return apiError(
-        c,
-        413,
-        `The body is larger than ${sizeText(refusal.maxBytes)}, the most that this address takes.`,
-      );
+      return apiError(c, 413, `The body is larger than ${sizeText(refusal.maxBytes)}, the maximum for this address.`);
     case 'media_type':
       return apiError(
         c,
@@ -111,7 +103,7 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       return apiError(
         c,
         429,
-        `The account has ${refusal.maxStreams} live streams open, the most there may be. One ends with its connection, or ten minutes after its creation if nobody connects.`,
+        `The account has ${refusal.maxStreams} open live streams, the maximum. Unconnected ones end after ten minutes.`,
       );
     case 'upgrade_required':
       c.header('Upgrade', 'websocket');
@@ -121,12 +113,12 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       return apiError(c, 426, 'This address speaks version 13 of the WebSocket protocol (Sec-WebSocket-Version: 13).');
     case 'range_not_satisfiable':
       c.header('Content-Range', `bytes */${refusal.sizeBytes}`);
-      return apiError(c, 416, `The file has ${refusal.sizeBytes} bytes.`);
+      return apiError(c, 416, `The requested range is outside the file of ${refusal.sizeBytes} bytes.`);
     case 'unavailable':
       c.header('Retry-After', String(UNAVAILABLE_RETRY_SECONDS));
       return apiError(c, 503, 'The service cannot take jobs now.');
     case 'internal':
-      return apiError(c, 500, 'Something went wrong on our side; it has been logged under this request id.');
+      return apiError(c, 500, 'The service failed; its log has this request id.');
   }
 }
 

@@ -103,6 +103,6 @@ it('answers a refusal also where the object of the refused stream cannot be aske
   for (let stream = 0; stream < MAX_OPEN_STREAMS; stream++) expect((await open()).status).toBe(200);
   const refused = await open();
   expect(refused.status).toBe(429);
-  expect(await refused.json()).toMatchObject({ message: expect.stringContaining(`${MAX_OPEN_STREAMS} live`) });
+  expect(await refused.json()).toMatchObject({ message: expect.stringContaining(`${MAX_OPEN_STREAMS} open live`) });
   expect(await streams()).toBe(MAX_OPEN_STREAMS);
 });

@@ -32,7 +32,7 @@ export const createUpload = endpoint(
 );
 
 const TOO_LARGE: Refusal = { kind: 'body_too_large', maxBytes: RECORDING_MAX_BYTES };
-const PART = invalid('Content-Range', 'is not taken: send the whole recording');
+const PART = invalid('Content-Range', 'must be absent: send the whole recording');
 const EMPTY = invalid('body', 'is empty');
 const SLOW = invalid(
   'body',

@@ -54,7 +54,7 @@ export async function whenSucceeded(
   }
   if (!(await jobs.find(accountId, jobId)))
     throw new TranscriptionFault(400, 'The job was deleted.', { code: 'deleted' });
-  const message = `The transcription takes longer than this request may. It goes on: see GET /v1/jobs/${jobId}.`;
+  const message = `The transcription is not finished; it continues: see GET /v1/jobs/${jobId}.`;
   throw new TranscriptionFault(504, message, { code: 'timeout' });
 }
 

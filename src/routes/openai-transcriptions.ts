@@ -178,7 +178,7 @@ function streamEvents(c: AppContext, form: TranscriptionForm, run: Transcription
       const fault = await run.end(error).catch((unexpected) => {
         const fields = { requestId: c.get('requestId'), error: String(unexpected) };
         c.get('services').log('error', 'transcription_stream_failed', fields);
-        return new TranscriptionFault(500, 'Something went wrong on our side; it has been logged.');
+        return new TranscriptionFault(500, 'The service failed; its log has this request id.');
       });
       await send(fault.body);
     }

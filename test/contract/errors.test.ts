@@ -59,7 +59,7 @@ describe('error bodies', () => {
     expectApiError(await post({ creditSeconds: 0 }, 'broke'), 402);
     const nearly = await post({ creditSeconds: 19.9 }, 'nearly');
     expectApiError(nearly, 402);
-    expect(nearly.body.message).toContain('at least 20 s');
+    expect(nearly.body.message).toContain('less than 20 s of credit');
     expect((await post({ creditSeconds: 20 }, 'just')).status).toBe(200);
     expect((await post({ creditSeconds: 0, subscribe: true }, 'subscriber')).status).toBe(200);
   });

@@ -182,7 +182,7 @@ describe('POST /v1/live', () => {
     expect(refused.headers.get('Retry-After')).toMatch(/^\d+$/);
     expect(refused.body).toEqual({
       requestId: expect.stringMatching(UUID),
-      message: expect.stringContaining('10 live'),
+      message: expect.stringContaining('10 open live'),
     });
     const client = await connect(opened[0].body.url);
     expect((await create(key, {})).status).toBe(429);
@@ -271,7 +271,7 @@ describe('the address of a stream', () => {
     expect(await upgrade(body.url)).toBe(101);
     const answer = await handshake(body.url, GOOD_HANDSHAKE);
     expect(answer).toMatchObject({ status: 401, body: { requestId: expect.stringMatching(UUID) } });
-    expect(answer.body.message).toMatch(/used .* before .*POST \/v1\/live/);
+    expect(answer.body.message).toMatch(/already used .*POST \/v1\/live/);
     const unknown = await handshake(`${body.url}0`, GOOD_HANDSHAKE);
     expect(unknown.body.message).toBe(answer.body.message);
   });

@@ -8,7 +8,7 @@ const SUM = /(['`])((?:(?!\1)[^\\]|\\.)*)\1\s*\+\s*(['`])((?:(?!\3)[^\\]|\\.)*)\
 const LITERAL = /'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g;
 /** Sentences, faults of a field, and what a live stream sends. */
 const SENTENCE = /^(…|[A-Z]).* .*\.$/;
-const FIELD = /^(must|is|has|contradicts|keys|ended|came) /;
+const FIELD = /^(must|is|has|contains|contradicts|keys|ended|came) /;
 const LIVE = /(#refuse|#tellFault|#sendError)\(([\w.]+, )?$/;
 /** Literals that describe the API or are read by operators only. */
 const OTHERS =
