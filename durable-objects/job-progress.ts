@@ -40,8 +40,8 @@ interface Job {
 
 /**
  * Hands out the shards of one job, a few at a time, holds their leases, counts their parts and has them assembled once.
- * An alarm at the earliest lease sends again what was lost. Its own memory may vanish at any time; what counts is in its
- * SQLite.
+ * An alarm at the earliest lease sends again what was lost. Its own memory may vanish at any time; what counts is in
+ * its SQLite.
  */
 export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
   readonly #leases: ShardLeases;
@@ -184,8 +184,8 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
   }
 
   /**
-   * Does what is due now: sends lost shards again, hands out new ones, has the parts assembled. Every call of the object
-   * that may change this does so, so that the object works on where the platform has given its alarm up.
+   * Does what is due now: sends lost shards again, hands out new ones, has the parts assembled. Every call of the
+   * object that may change this does so, so that the object works on where the platform has given its alarm up.
    */
   async #advance(isAlarm = false): Promise<void> {
     const ports = jobPorts(this.env);
@@ -282,7 +282,8 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
   /**
    * Sets the alarm to the earliest lease.
    *
-   * @param isExact whether an alarm that comes earlier is moved, too. An early one costs less than setting it with every
+   * @param isExact whether an alarm that comes earlier is moved, too. An early one costs less than setting it with
+   *   every
    *   call
    * @param latest moment at which something else is to be done
    */

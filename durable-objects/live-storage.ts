@@ -123,8 +123,8 @@ export class StreamStorage {
   }
 
   /**
-   * Burns the last token with which a running stream can be resumed: of any number of calls with it, one gets the stream,
-   * from where it was last kept.
+   * Burns the last token with which a running stream can be resumed: of any number of calls with it, one gets the
+   * stream, from where it was last kept.
    * @param droppedAfter a connection that was lost at this moment or before is not resumed
    * @returns undefined for any other token
    */

@@ -3,7 +3,10 @@ import { createKey, ensureAccount } from '../client/accounts.ts';
 import { type RunSql, runSqlOn } from '../client/local/database.ts';
 import { startWorkers } from '../test/helpers/workerd.ts';
 
-/** The object of a live stream in workerd, behind the real Worker: what becomes of it when the platform has given up its alarm. */
+/**
+ * The object of a live stream in workerd, behind the real Worker: what becomes of it when the platform has given up its
+ * alarm.
+ */
 const FRONT = `
 import { LiveStream as Real } from './worker.js';
 export class LiveStream extends Real {

@@ -20,12 +20,16 @@ const SUSPEND_AFTER_MS = 3000;
 const RETRY_MS = 15_000;
 /** How long a closed connection may wait for a client that does not read. */
 const LINGER_MS = 10_000;
-/** The same for one that never sent anything. Its connection workerd ends only with the object, ten seconds after that was last busy, although the client answers the close. */
+/**
+ * The same for one that never sent anything. Its connection workerd ends only with the object, ten seconds after that
+ * was last busy, although the client answers the close.
+ */
 const SILENT_LINGER_MS = 2000;
 
 /**
- * One live stream: its token, its connection and, through hibernation, the state of its diarization. The protocol itself is
- * `LiveChannel`. Memory may vanish whenever nothing happens; the alarm then finds in the storage what became of the stream.
+ * One live stream: its token, its connection and, through hibernation, the state of its diarization. The protocol
+ * itself is `LiveChannel`. Memory may vanish whenever nothing happens; the alarm then finds in the storage what became
+ * of the stream.
  */
 export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
   readonly #storage: StreamStorage;
@@ -59,7 +63,10 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
     await this.#storage.forget();
   }
 
-  /** The platform gives an alarm up that has failed a few times, and workerd calls no later one either: what it should have done is done now. */
+  /**
+   * The platform gives an alarm up that has failed a few times, and workerd calls no later one either: what it should
+   * have done is done now.
+   */
   async wake(): Promise<boolean> {
     if (!this.#storage.stream) return false;
     await this.alarm();
@@ -143,7 +150,8 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
     const isAtWork = channel.isAtWork;
     const processed = channel.receive(message);
     if (channel.receivedFrames > before) this.#noteFrame(channel);
-    // One waiting event keeps the object at work. If every one waited, a client whose frames never let the queue become empty would make them pile up.
+    // One waiting event keeps the object at work. If every one waited, a client whose frames never let the queue become
+    // empty would make them pile up.
     if (!isAtWork) await processed;
   }
 
@@ -203,7 +211,9 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
     }
   }
 
-  /** A stream that runs: closed when it is idle or has lasted too long, ended when its connection died with the process. */
+  /**
+   * A stream that runs: closed when it is idle or has lasted too long, ended when its connection died with the process.
+   */
   async #lookAfter(stream: StoredStream, phase: RunningPhase): Promise<void> {
     const { startedAt } = phase;
     if (this.#sockets(phase).length === 0) {
@@ -366,7 +376,9 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
     }
   }
 
-  /** Decided first, then written to the database, then told: a client that sees the connection close can read the end. */
+  /**
+   * Decided first, then written to the database, then told: a client that sees the connection close can read the end.
+   */
   async #end(stream: StoredStream, { status, receivedSeconds, closeCode, closeReason }: ChannelEnd): Promise<void> {
     clearTimeout(this.#suspendTimer);
     this.#logLag(this.#channel);
@@ -389,8 +401,8 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
   }
 
   /**
-   * Writes the end of a stream once, however often it is called, and erases what is kept here, voiceprints included. Decided before the database
-   * is asked: a connection that waits for the same slow database must not begin meanwhile.
+   * Writes the end of a stream once, however often it is called, and erases what is kept here, voiceprints included.
+   * Decided before the database is asked: a connection that waits for the same slow database must not begin meanwhile.
    */
   async #settle(stream: StoredStream, outcome: LiveOutcome): Promise<void> {
     const decided = this.#storage.end(stream, outcome, Date.now());

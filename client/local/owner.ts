@@ -160,8 +160,8 @@ export function forgetOwner(stateDir: string): void {
 }
 
 /**
- * Ends the workerd of an owner that was killed: it would hold the port and the database files, and continue to work. The
- * owner of the folder must be this process or dead.
+ * Ends the workerd of an owner that was killed: it would hold the port and the database files, and continue to work.
+ * The owner of the folder must be this process or dead.
  *
  * @returns pids that were killed
  */

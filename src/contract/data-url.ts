@@ -13,8 +13,9 @@ export function dataOf(url: string): { readonly from: number; readonly isBase64:
 }
 
 /**
- * What is wrong with a `data:` URL, as a sentence; undefined for one that can be decoded to at least one and at most 8 MiB of
- * bytes. Looks at each character once and keeps nothing: the body that the URL came in is bounded, so is the work.
+ * What is wrong with a `data:` URL, as a sentence; undefined for one that can be decoded to at least one and at most 8
+ * MiB of bytes. Looks at each character once and keeps nothing: the body that the URL came in is bounded, so is the
+ * work.
  */
 export function dataUrlFault(url: string): string | undefined {
   const data = dataOf(url);
@@ -30,8 +31,8 @@ export type Base64Read =
   | { readonly ok: false; readonly message: string };
 
 /**
- * Reads base64 from a place in a text to its end: the standard and the URL-safe alphabet, padded or not, with percent escapes
- * and white space as some clients write them. By hand: `atob` would make two more copies of the whole as text.
+ * Reads base64 from a place in a text to its end: the standard and the URL-safe alphabet, padded or not, with percent
+ * escapes and white space as some clients write them. By hand: `atob` would make two more copies of the whole as text.
  *
  * @param into gets the bytes; without it they are only counted
  */

@@ -75,8 +75,8 @@ export const optionalMetadata = () =>
     });
 
 /**
- * Faults of the labels as a whole, told beside those of single ones. Of the object as it came: validation leaves `__proto__` out, and no label may
- * be lost in silence.
+ * Faults of the labels as a whole, told beside those of single ones. Of the object as it came: validation leaves
+ * `__proto__` out, and no label may be lost in silence.
  */
 export function metadataErrors(metadata: unknown): FieldError[] {
   const keys = Object.keys(asObject(metadata) ?? {});
@@ -103,7 +103,8 @@ export function asObject(body: unknown): Record<string, unknown> | undefined {
 }
 
 /**
- * Renames aliases to the names of the contract. The contract's own name wins where it carries a value; the alias stays beside it then.
+ * Renames aliases to the names of the contract. The contract's own name wins where it carries a value; the alias stays
+ * beside it then.
  * @returns the renamed body, and the alias that each renamed field was sent under
  */
 export function renameAliases(
@@ -221,7 +222,8 @@ const ALIASES = {
 /**
  * Reads the body of a request. Finds every faulty field at once; errors name fields as the caller spelled them.
  *
- * @param between finds further faults; is given the fields that are right by themselves, and all fields as they came. Where a
+ * @param between finds further faults; is given the fields that are right by themselves, and all fields as they came.
+ *   Where a
  * field has a fault already, that one is told.
  */
 export function parseBody<S extends z.ZodType>(

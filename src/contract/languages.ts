@@ -133,7 +133,8 @@ for (const [name, codes] of Object.entries(CODES_BY_NAME)) {
 
 /**
  * ISO 639 code of a language that the model speaks, from its name or code in any case ("Haitian Creole", "deu", "DE").
- * @returns the two-letter code (three letters for Cantonese and Hawaiian, which have no shorter one), undefined when the
+ * @returns the two-letter code (three letters for Cantonese and Hawaiian, which have no shorter one), undefined when
+ *   the
  *   language is unknown or not one of the model's
  */
 export function languageCode(model: TranscriptionModel, language: string): string | undefined {

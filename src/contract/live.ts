@@ -157,7 +157,10 @@ export interface SpeakerMessage {
   };
 }
 
-/** Only where corrections were asked for: what was told of `from` between `start` and `end` is `to`'s. All changes apply at once. */
+/**
+ * Only where corrections were asked for: what was told of `from` between `start` and `end` is `to`'s. All changes apply
+ * at once.
+ */
 export interface CorrectionMessage {
   readonly type: 'diarization_speaker_correction';
   readonly data: {

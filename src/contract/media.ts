@@ -35,7 +35,10 @@ export const mediaAddressSchema = z
   .object({ url: z.url().openapi({ description: 'Signed address; needs no Authorization header.' }) })
   .openapi('MediaAddress');
 
-/** Bytes of a recording. Generators of clients take a text for them without the `format`, and leave an address out that has no schema. */
+/**
+ * Bytes of a recording. Generators of clients take a text for them without the `format`, and leave an address out that
+ * has no schema.
+ */
 export const rawBytesSchema = z.string().openapi({ format: 'binary' });
 
 /** Reads the body of POST /v1/media/input and /v1/media/output. */

@@ -27,8 +27,8 @@ export interface RateWindow {
 }
 
 /**
- * The window after one more request. A window begins with the first request that no earlier one covers, so that no burst
- * of a client is cut in two by a boundary that it cannot see.
+ * The window after one more request. A window begins with the first request that no earlier one covers, so that no
+ * burst of a client is cut in two by a boundary that it cannot see.
  */
 export function countRequest(window: RateWindow | undefined, now: number): RateWindow {
   const isOpen = window && now >= window.startedAt && now < window.startedAt + RATE_WINDOW_MS;

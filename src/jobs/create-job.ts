@@ -61,8 +61,8 @@ interface Attachment {
 }
 
 /**
- * Takes a `data:` URL and voiceprints out of a request. They would not fit into a row or a queue message; and below the job's
- * working data they go when the job ends.
+ * Takes a `data:` URL and voiceprints out of a request. They would not fit into a row or a queue message; and below the
+ * job's working data they go when the job ends.
  */
 export function detach(
   spec: JobSpec,

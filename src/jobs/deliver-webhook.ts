@@ -19,7 +19,10 @@ type DeliveryPorts = DispatchPorts &
 const RETRY_DELAYS_SECONDS = [0, 60, 300] as const;
 /** Beyond this the receiver gets id and status and fetches the output itself: the body is signed whole, in memory. */
 const MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
-/** Beyond this one delivery at a time has its body in an isolate's memory: receivers may be slow, and several are waited for at once. */
+/**
+ * Beyond this one delivery at a time has its body in an isolate's memory: receivers may be slow, and several are waited
+ * for at once.
+ */
 const LARGE_OUTPUT_BYTES = 1024 * 1024;
 const largeBodies = new Mutex();
 

@@ -12,7 +12,10 @@ export interface CursorPort {
   read(scope: { accountId: string; status?: JobStatus }, cursor: string): Promise<ListPosition | undefined>;
 }
 
-/** A page of an account's jobs, newest first. Jobs that come in meanwhile shift nothing: a page begins behind a job, not at a number. */
+/**
+ * A page of an account's jobs, newest first. Jobs that come in meanwhile shift nothing: a page begins behind a job, not
+ * at a number.
+ */
 export async function listJobs(
   store: JobLists,
   cursors: CursorPort,
@@ -66,8 +69,8 @@ export interface WatchDependencies {
 }
 
 /**
- * Tells what becomes of a job, each event once: its states and, while it runs, its progress. Ends with the job, when it is
- * deleted, when nobody listens any more or may, and after a quarter of an hour.
+ * Tells what becomes of a job, each event once: its states and, while it runs, its progress. Ends with the job, when it
+ * is deleted, when nobody listens any more or may, and after a quarter of an hour.
  *
  * An event's id follows from the state and progress it tells, so a watcher can go on anywhere, in any isolate.
  *
@@ -128,8 +131,8 @@ interface Entry<T> {
 }
 
 /**
- * What many callers of one isolate ask for again and again, read about once in `maxAgeMs` for all of them. Values are shared,
- * promises are not: the platform ties those to the request that made them.
+ * What many callers of one isolate ask for again and again, read about once in `maxAgeMs` for all of them. Values are
+ * shared, promises are not: the platform ties those to the request that made them.
  */
 export class SharedReads<T> {
   readonly #entries = new Map<string, Entry<T>>();

@@ -88,8 +88,9 @@ const BEGINNING: Omit<ChannelState, 'input'> = {
 };
 
 /**
- * The protocol of one connection (contract §9): frames and texts in, events out. Whatever arrives is looked at when it arrives;
- * accepted frames wait in a queue and are processed in order, one at a time, since handlers of messages run interleaved.
+ * The protocol of one connection (contract §9): frames and texts in, events out. Whatever arrives is looked at when it
+ * arrives; accepted frames wait in a queue and are processed in order, one at a time, since handlers of messages run
+ * interleaved.
  */
 export class LiveChannel {
   readonly #name = Symbol('stream');

@@ -61,7 +61,10 @@ function noise(count: number): Float32Array {
   return Float32Array.from({ length: count }, () => 2 * next() - 1);
 }
 
-/** All that comes out for `samples`, sent in frames; suspended and taken up again by another input at every frame that is told. */
+/**
+ * All that comes out for `samples`, sent in frames; suspended and taken up again by another input at every frame that
+ * is told.
+ */
 function convert(rateHz: number, samples: Float32Array, isSuspended: (frame: number) => boolean): number[] {
   const frameSamples = rateHz / 10;
   const out: number[] = [];

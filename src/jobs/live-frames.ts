@@ -104,8 +104,9 @@ export interface InputState {
 }
 
 /**
- * Brings a stream's samples to 16 kHz. What comes out does not depend on how often it was suspended. It is late by what the filter looks ahead, 2 to 4 ms,
- * and not short by it: so a frame of 100 ms gives 1600 samples, and no look at the stream has to wait for the frame behind.
+ * Brings a stream's samples to 16 kHz. What comes out does not depend on how often it was suspended. It is late by what
+ * the filter looks ahead, 2 to 4 ms, and not short by it: so a frame of 100 ms gives 1600 samples, and no look at the
+ * stream has to wait for the frame behind.
  */
 export class LiveInput {
   #received: number;

@@ -55,8 +55,9 @@ export interface FrameTimes {
 }
 
 /**
- * The frames of a stream against the clock. `expectedAt` counts frames from the first one on: a network or a thread that
- * stalls, and then delivers all at once, makes no client too fast. `dueAt` begins anew with each frame that comes late.
+ * The frames of a stream against the clock. `expectedAt` counts frames from the first one on: a network or a thread
+ * that stalls, and then delivers all at once, makes no client too fast. `dueAt` begins anew with each frame that comes
+ * late.
  */
 export class Pace {
   #nextExpectedAt: number;

@@ -22,7 +22,10 @@ export interface LiveOutcome {
 
 /** Rows of live streams. Every method is one transaction and may be repeated. */
 export interface LiveStore {
-  /** Refused when the account has that many streams open already, or no credit left for one more; exact, however many are created at once. */
+  /**
+   * Refused when the account has that many streams open already, or no credit left for one more; exact, however many
+   * are created at once.
+   */
   create(
     stream: { readonly id: string; readonly accountId: string; readonly input: AskedFor; readonly now: number },
     maxOpen: number,
@@ -38,8 +41,8 @@ export interface LiveStore {
   /** created, running → error; running → done, with the usage record and the credit: all or nothing, once. */
   end(streamId: string, outcome: LiveOutcome, now: number): Promise<boolean>;
   /**
-   * Open streams that were created and never started before the one moment, or started before the other; of more than `limit` some by lot, so that
-   * those that go on keep none out.
+   * Open streams that were created and never started before the one moment, or started before the other; of more than
+   * `limit` some by lot, so that those that go on keep none out.
    */
   openSince(createdBefore: number, startedBefore: number, limit: number): Promise<string[]>;
 }
@@ -114,15 +117,16 @@ export const RESUME_EVERY_MS = 10_000;
 /** A larger frame ends the stream. */
 export const MAX_FRAME_BYTES = 1024 * 1024;
 /**
- * Text sent over one stream. The platform tells nobody how much of it a client has read, so all of it counts as unread: this
- * is what a client that never reads can make the service hold. Five hours in which two people interrupt each other all the time, both named in a hundred characters, have 5.6 MB.
+ * Text sent over one stream. The platform tells nobody how much of it a client has read, so all of it counts as unread:
+ * this is what a client that never reads can make the service hold. Five hours in which two people interrupt each other
+ * all the time, both named in a hundred characters, have 5.6 MB.
  */
 export const MAX_SENT_BYTES = 8 * 1024 * 1024;
 /** Of these, what corrections may have; beyond, a stream goes on without any. */
 export const MAX_CORRECTION_BYTES = 1024 * 1024;
 /**
- * Text up to which each fault of a client is told. Beyond, one that repeats while audio comes is told once in so many frames: with
- * each frame of five hours, it would have a client that reads taken for one that does not.
+ * Text up to which each fault of a client is told. Beyond, one that repeats while audio comes is told once in so many
+ * frames: with each frame of five hours, it would have a client that reads taken for one that does not.
  */
 export const MAX_BYTES_OF_EVERY_FAULT = 1024 * 1024;
 export const FRAMES_PER_FAULT = 10;
@@ -139,6 +143,8 @@ export interface LiveTimes {
   readonly resumeMs: number;
   /** Audio between two looks at the account's credit. */
   readonly creditMs: number;
-  /** From the connection of a stream to its end: a frame now and then would keep one of the account's places for months. */
+  /**
+   * From the connection of a stream to its end: a frame now and then would keep one of the account's places for months.
+   */
   readonly connectedMs: number;
 }

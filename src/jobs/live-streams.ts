@@ -50,8 +50,8 @@ export interface NewStream {
 }
 
 /**
- * Makes a stream. Its object comes before its row: an object without a row forgets itself when its token expires, while a row
- * without an object would count as open until a sweep ends it.
+ * Makes a stream. Its object comes before its row: an object without a row forgets itself when its token expires, while
+ * a row without an object would count as open until a sweep ends it.
  */
 export async function createStream(
   ports: {
@@ -74,7 +74,8 @@ export async function createStream(
   const digest = await tokenDigest(token);
   const isOpen = await ports.objects.open(setupOf(stream, digest, now + tokenMs));
   if (!isOpen) return { ok: false, error: { kind: 'overloaded' } };
-  // Where this throws the row may be there all the same: then the object, which ends it when its token expires, has to stay.
+  // Where this throws the row may be there all the same: then the object, which ends it when its token expires, has to
+  // stay.
   const created = await ports.store.create({ id: streamId, accountId, input: request.input, now }, MAX_OPEN_STREAMS);
   if (created === 'created') return { ok: true, value: { token } };
   // The refusal holds all the same; an object that could not be asked forgets itself.
@@ -124,14 +125,15 @@ const BATCH_STREAMS = 200;
 /** Longer than an end takes that needs several tries. */
 const SLACK_MS = 10 * 60_000;
 /**
- * How long a stream runs before a sweep sees to it. Whether its client is still there only its object knows: where that has lost its alarm, the row
- * would keep one of the account's places to the end of its day.
+ * How long a stream runs before a sweep sees to it. Whether its client is still there only its object knows: where that
+ * has lost its alarm, the row would keep one of the account's places to the end of its day.
  */
 const LOOK_AFTER_MS = 30 * 60_000;
 
 /**
- * Ends what its object should have ended: an open row keeps one of the account's places, and with a deployment that is broken for some minutes the platform gives
- * up alarms. An object that knows of its stream looks after it once more, and ends it where it is over; a row without one ends as an error. Safe to run at any time, also twice at once.
+ * Ends what its object should have ended: an open row keeps one of the account's places, and with a deployment that is
+ * broken for some minutes the platform gives up alarms. An object that knows of its stream looks after it once more,
+ * and ends it where it is over; a row without one ends as an error. Safe to run at any time, also twice at once.
  *
  * @throws the first fault, when all others have been looked at
  */

@@ -156,8 +156,8 @@ const GATHERED_SAMPLES = 64_000;
 const LONGEST_BLOCK_SAMPLES = 16_000;
 
 /**
- * Wraps model runs and sample reading so that each counts its own time. The platform's clock moves only on I/O, so every
- * measured step ends with a pause; that pause is also what lets a busy isolate answer others between windows.
+ * Wraps model runs and sample reading so that each counts its own time. The platform's clock moves only on I/O, so
+ * every measured step ends with a pause; that pause is also what lets a busy isolate answer others between windows.
  */
 export class StageClock {
   readonly times: StageTimes = { decodeMs: 0, segmentationMs: 0, embeddingMs: 0, totalMs: 0 };
@@ -171,8 +171,8 @@ export class StageClock {
   }
 
   /**
-   * The same samples, four seconds or more at a time: decoders give some milliseconds at once, and a pause for each of them costs more than the
-   * decoding, and leaves a heap full of promises.
+   * The same samples, four seconds or more at a time: decoders give some milliseconds at once, and a pause for each of
+   * them costs more than the decoding, and leaves a heap full of promises.
    *
    * @returns blocks that are valid until the next one is asked for
    */

@@ -13,7 +13,10 @@ import { analysisKey, inlineUrlKey, jobOfKey, outputKey, voiceprintsKey, WORK_PR
 type ExpirePorts = StepPorts<'objects' | 'now' | 'log' | 'outputTtlMs', JobRetention>;
 type ResendPorts = DispatchPorts & StepPorts<'progress', Pick<JobOutbox, 'overdue'>>;
 
-/** As many objects as R2 deletes in one call: a sweep deletes 50,000 of a kind, which leaves no backlog at a hundred jobs a second. */
+/**
+ * As many objects as R2 deletes in one call: a sweep deletes 50,000 of a kind, which leaves no backlog at a hundred
+ * jobs a second.
+ */
 const BATCH_OBJECTS = 1000;
 const MAX_BATCHES = 50;
 const NEW_JOB_MS = 5 * 60_000;
@@ -30,7 +33,8 @@ const KEPT_MS = 30 * 24 * 3600 * 1000;
 const FORGOTTEN_BATCH = 500;
 
 /**
- * Deletes outputs and media past their time, what ended jobs left in work and uploads that were cut off. Safe to run at any time, also twice at once.
+ * Deletes outputs and media past their time, what ended jobs left in work and uploads that were cut off. Safe to run at
+ * any time, also twice at once.
  *
  * @throws the first fault, when all the rest is done
  */
@@ -79,8 +83,8 @@ async function expireOutputs(ports: ExpirePorts, now: number): Promise<number> {
 }
 
 /**
- * What a crash, or a step that was at its last line, left of deleted jobs. They are looked at in every sweep until no step can
- * write for them any more.
+ * What a crash, or a step that was at its last line, left of deleted jobs. They are looked at in every sweep until no
+ * step can write for them any more.
  *
  * @returns how many will not be looked at again
  */
@@ -143,7 +147,10 @@ async function sweepWork(ports: ExpirePorts): Promise<number> {
   return removed;
 }
 
-/** Of ended jobs nothing is written any more after a while, though a copy or an output may have been cut off in its middle. */
+/**
+ * Of ended jobs nothing is written any more after a while, though a copy or an output may have been cut off in its
+ * middle.
+ */
 function abortUploads(ports: ExpirePorts, now: number): Promise<number> {
   return ports.objects.abortUploads(async (key, begunAt) => {
     if (begunAt < now - UPLOAD_MS) return true;
@@ -153,7 +160,10 @@ function abortUploads(ports: ExpirePorts, now: number): Promise<number> {
   });
 }
 
-/** What a request carries along is stored a moment before its job's row is written, and some moments where the database is slow. */
+/**
+ * What a request carries along is stored a moment before its job's row is written, and some moments where the database
+ * is slow.
+ */
 async function isNew(ports: ExpirePorts, jobId: string, asOf: number): Promise<boolean> {
   const uploads = await Promise.all(
     [inlineUrlKey(jobId), voiceprintsKey(jobId)].map((key) => ports.objects.uploadedAt(key)),

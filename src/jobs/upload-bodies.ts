@@ -14,7 +14,8 @@ export interface Patience {
 export class TooSlow extends Error {}
 
 /**
- * Reads a body whose sender may stop or drip: who holds memory for it must be rid of it some time. A body that is given up is cancelled.
+ * Reads a body whose sender may stop or drip: who holds memory for it must be rid of it some time. A body that is given
+ * up is cancelled.
  */
 export class PatientReader {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;

@@ -73,7 +73,10 @@ export function checkHttpUrl(url: string, policy: UrlPolicy): Checked {
   return checkAddress(url, policy, SOURCE, 'http or https');
 }
 
-/** What redirects from an address may lead to: into loopback only from there, where the caller pointed, not a server of somebody else's. */
+/**
+ * What redirects from an address may lead to: into loopback only from there, where the caller pointed, not a server of
+ * somebody else's.
+ */
 export function redirectPolicy(policy: UrlPolicy, from: URL): UrlPolicy {
   return { allowLoopback: policy.allowLoopback && isLoopback(hostOf(from)) };
 }
@@ -104,8 +107,8 @@ function checkAddress(url: string, policy: UrlPolicy, subject: string, schemes: 
 }
 
 /**
- * Lower case, without the dot of the root; the URL parser has already brought every notation of an address to one. Dots are taken off by
- * hand: a pattern would try every run of dots in a name that is nothing else, each from its start.
+ * Lower case, without the dot of the root; the URL parser has already brought every notation of an address to one. Dots
+ * are taken off by hand: a pattern would try every run of dots in a name that is nothing else, each from its start.
  */
 function hostOf(url: URL): string {
   const host = url.hostname.toLowerCase();
@@ -130,8 +133,8 @@ function isPublicHost(host: string): boolean {
 }
 
 /**
- * Which IP addresses a server may be asked to fetch from: public unicast only. Sources: the IANA special-purpose address
- * registries for IPv4 and IPv6 (RFC 6890), and the metadata services of the large clouds.
+ * Which IP addresses a server may be asked to fetch from: public unicast only. Sources: the IANA special-purpose
+ * address registries for IPv4 and IPv6 (RFC 6890), and the metadata services of the large clouds.
  */
 
 /** `[address, prefix length]` of IPv4 ranges that are not public. */

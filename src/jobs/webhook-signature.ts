@@ -4,8 +4,8 @@ import { toHex } from '../audio/bytes.ts';
 export const WEBHOOK_SECRET_GRACE_MS = 24 * 3600 * 1000;
 
 /**
- * Versions of an account's webhook secret that sign at a moment: the current one and, for a day after a rotation, the one
- * before it. Receivers change over within that day without refusing a delivery.
+ * Versions of an account's webhook secret that sign at a moment: the current one and, for a day after a rotation, the
+ * one before it. Receivers change over within that day without refusing a delivery.
  *
  * @param rotatedAt when the version was last raised, null if never; milliseconds since the Unix epoch, as `now`
  */
@@ -14,8 +14,8 @@ export function signingVersions(version: number, rotatedAt: number | null, now: 
 }
 
 /**
- * What a webhook's signature is made over, `v0:{timestamp}:{raw body}` (contract §8), and the body, which is a view of it: outputs have
- * megabytes, and one copy in memory is enough.
+ * What a webhook's signature is made over, `v0:{timestamp}:{raw body}` (contract §8), and the body, which is a view of
+ * it: outputs have megabytes, and one copy in memory is enough.
  *
  * @param timestampSeconds Unix time, also sent as `X-Request-Timestamp`
  * @param parts of the body, in order

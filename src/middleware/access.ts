@@ -11,7 +11,10 @@ const BEARER_SCHEME = /^Bearer +\S/i;
 
 const KEY_CHECK_MS = 15_000;
 
-/** Whether the key of a request that is answered for minutes is still good and has the scope, looked at four times a minute. */
+/**
+ * Whether the key of a request that is answered for minutes is still good and has the scope, looked at four times a
+ * minute.
+ */
 export function keyCheck(c: AppContext, scope: Scope): () => Promise<boolean> {
   let checkedAt = Date.now();
   let isGood = true;
@@ -71,9 +74,9 @@ export const limitClient: AppMiddleware = async (c, next) => {
 const READS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Counts the request in its account's window for the endpoint and tells the client where it stands. A request beyond the
- * limit goes on: whatever else is wrong with it is told first, and `endpoint.ts` refuses it right before its work begins.
- * Comes behind `authenticate`, before everything that may refuse.
+ * Counts the request in its account's window for the endpoint and tells the client where it stands. A request beyond
+ * the limit goes on: whatever else is wrong with it is told first, and `endpoint.ts` refuses it right before its work
+ * begins. Comes behind `authenticate`, before everything that may refuse.
  *
  * @param endpoint route pattern; undefined for addresses and methods that there are none for, which share one window
  */
@@ -90,7 +93,8 @@ export function countRequest(endpoint?: string): AppMiddleware {
 }
 
 /**
- * The same for an address that is itself the credential: the endpoint calls it as soon as the address has named the account.
+ * The same for an address that is itself the credential: the endpoint calls it as soon as the address has named the
+ * account.
  *
  * @param limit calls in a window
  */

@@ -73,11 +73,11 @@ const MAX_DRAIN_MS = 5 * 60_000;
 const SMALL_BODY_BYTES = 64 * 1024;
 
 /**
- * Reads what is left of a request's body that was answered without it, and drops it. The runtime cuts the connection of a
- * request that is answered and not read, and a client that still sends then sees a reset in place of the answer.
+ * Reads what is left of a request's body that was answered without it, and drops it. The runtime cuts the connection of
+ * a request that is answered and not read, and a client that still sends then sees a reset in place of the answer.
  *
- * A refusal of a large body is sent before the body is read, so that a client that listens while it sends can stop, and held
- * open while the body is dropped, so that one that only listens afterwards gets it as well.
+ * A refusal of a large body is sent before the body is read, so that a client that listens while it sends can stop, and
+ * held open while the body is dropped, so that one that only listens afterwards gets it as well.
  */
 export const drain: AppMiddleware = async (c, next) => {
   await next();

@@ -132,7 +132,10 @@ const TOO_SLOW = `came too slowly: it has ${PATIENCE.totalMs / 1000} s, and no m
 
 type Unread = 'too_large' | 'broken' | 'too_slow' | 'no_place';
 
-/** Into one buffer: a chunk of a byte comes in a buffer of four thousand, and a slow sender could fill an isolate with those. */
+/**
+ * Into one buffer: a chunk of a byte comes in a buffer of four thousand, and a slow sender could fill an isolate with
+ * those.
+ */
 async function readBounded(c: AppContext): Promise<Uint8Array | Unread> {
   const { body } = c.req.raw;
   if (!body) return new Uint8Array(0);

@@ -25,8 +25,8 @@ export interface ApiKeyClaims extends KeyClaims {
 }
 
 /**
- * Signs an API key: a JWT with the account as `sub`, the key's id as `jti` and the scopes, separated by spaces, as `scope`.
- * It works once `api_keys` holds its row; the row revokes it.
+ * Signs an API key: a JWT with the account as `sub`, the key's id as `jti` and the scopes, separated by spaces, as
+ * `scope`. It works once `api_keys` holds its row; the row revokes it.
  *
  * @param input.signingKey base64 of at least 32 bytes
  */

@@ -74,8 +74,8 @@ function loadSegmentation(
 const plda = new Loaded<Plda | undefined>();
 
 /**
- * The PLDA of the embedder in use, loaded once per isolate; undefined where the pack has none, or for another embedder: parts
- * of a job may have been made before the models changed.
+ * The PLDA of the embedder in use, loaded once per isolate; undefined where the pack has none, or for another embedder:
+ * parts of a job may have been made before the models changed.
  *
  * @throws when the file is missing in R2, damaged, or of another embedder than the pack's
  */

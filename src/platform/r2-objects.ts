@@ -121,8 +121,9 @@ const bodyOf = (bucket: R2Bucket, { key, size: sizeBytes, etag }: R2Object, offs
 const FIRST_BYTES = 64 * 1024;
 
 /**
- * Text as UTF-8 in parts of exactly `partBytes`, the last one shorter, out of one buffer: the output of a day is hundreds of megabytes, and
- * an array for every piece of it would be garbage that piles up. A character may lie in two parts.
+ * Text as UTF-8 in parts of exactly `partBytes`, the last one shorter, out of one buffer: the output of a day is
+ * hundreds of megabytes, and an array for every piece of it would be garbage that piles up. A character may lie in two
+ * parts.
  */
 export class TextParts {
   readonly #encoder = new TextEncoder();

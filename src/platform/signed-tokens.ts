@@ -43,8 +43,8 @@ const STREAM_AUDIENCE = 'rollcall:live';
 const STREAM_TYPES: Readonly<Record<StreamTokenKind, string>> = { connect: 'stream+jwt', resume: 'resume+jwt' };
 
 /**
- * Tokens of live streams: a JWT with the stream's id as `sub` and a random `jti`. The signature alone tells a forged one,
- * so that it costs neither a query nor an object; that a token is used once is the matter of the stream's object.
+ * Tokens of live streams: a JWT with the stream's id as `sub` and a random `jti`. The signature alone tells a forged
+ * one, so that it costs neither a query nor an object; that a token is used once is the matter of the stream's object.
  */
 export function createStreamTokens(signingKeys: SigningKeys): StreamTokens {
   return {
@@ -201,8 +201,8 @@ function decoded(part: string): Uint8Array<ArrayBuffer> | undefined {
 }
 
 /**
- * Secret that signs an account's webhooks: HMAC-SHA256 of account and version with the service's signing key. Derived whenever
- * it is needed and stored nowhere, so a copy of the database reveals none; a higher version is a new secret.
+ * Secret that signs an account's webhooks: HMAC-SHA256 of account and version with the service's signing key. Derived
+ * whenever it is needed and stored nowhere, so a copy of the database reveals none; a higher version is a new secret.
  *
  * @param signingKey base64 of at least 32 bytes
  * @returns `whsec_` and 64 hex digits

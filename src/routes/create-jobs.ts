@@ -101,7 +101,10 @@ export const diarize = createJobEndpoint({
   parse: (body, { policy }) => mapParsed(parseDiarizeBody(body, policy), (request) => ({ kind: 'diarize', request })),
 });
 
-/** POST /v1/identify: starts a job that diarizes a recording and names the speakers whose voiceprints came with the request. */
+/**
+ * POST /v1/identify: starts a job that diarizes a recording and names the speakers whose voiceprints came with the
+ * request.
+ */
 export const identify = createJobEndpoint({
   path: '/v1/identify',
   operationId: 'identify',

@@ -274,7 +274,10 @@ function watch(c: AppContext, accountId: string, { id: jobId, status }: JobView)
   return answer;
 }
 
-/** An id that is none of ours begins the stream anew: its events tell a state, so nothing is lost and little is repeated. */
+/**
+ * An id that is none of ours begins the stream anew: its events tell a state, so nothing is lost and little is
+ * repeated.
+ */
 function eventId(text: string | undefined): number {
   return text !== undefined && /^\d{1,6}$/.test(text) ? Number(text) : -1;
 }

@@ -140,10 +140,12 @@ export interface Upgrade {
 }
 
 /**
- * What a WebSocket handshake is refused for (RFC 6455 §4.2), undefined for a good one. Comes before the token is spent: the
- * runtime answers a handshake that it cannot complete with an error of its own only after the Worker has accepted it.
+ * What a WebSocket handshake is refused for (RFC 6455 §4.2), undefined for a good one. Comes before the token is spent:
+ * the runtime answers a handshake that it cannot complete with an error of its own only after the Worker has accepted
+ * it.
  *
- * @param isDirect whether clients speak to the runtime itself, which then needs all of a handshake. The platform's edge ends
+ * @param isDirect whether clients speak to the runtime itself, which then needs all of a handshake. The platform's edge
+ *   ends
  * clients' connections and need not pass version and key on, so there only what is present is judged.
  */
 export function handshakeFault(request: Upgrade, isDirect: boolean): Refusal | undefined {

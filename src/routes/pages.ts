@@ -75,7 +75,8 @@ export interface DocsAssets {
 
 /**
  * GET /openapi.json, and GET /docs with its files.
- * @param app the service that the document describes, with all that is registered on it by the time of the first request
+ * @param app the service that the document describes, with all that is registered on it by the time of the first
+ *   request
  */
 export function documentation(app: OpenAPIHono<AppEnv>, version: string, assets: DocsAssets): Endpoint[] {
   const folder = `/docs/scalar-${assets.referenceVersion}`;
@@ -123,7 +124,9 @@ function tagsOf(item: object): string[] {
   return Object.values(item as Record<string, { tags?: string[] }>).flatMap(({ tags = [] }) => tags);
 }
 
-/** The document with the asking request's origin as the server. Made once, since it holds every schema of the service. */
+/**
+ * The document with the asking request's origin as the server. Made once, since it holds every schema of the service.
+ */
 function cachedDocument(app: OpenAPIHono<AppEnv>, version: string): (origin: string) => string {
   let made: ReturnType<typeof apiDocument> | undefined;
   let last = { origin: '', text: '' };

@@ -57,7 +57,9 @@ export function rebuild(input: BinaryWindows): Rebuilt {
   return { counts, discrete, activations };
 }
 
-/** Turns of a discrete diarization by the reference's convention: a boundary is the centre of the frame that changes. */
+/**
+ * Turns of a discrete diarization by the reference's convention: a boundary is the centre of the frame that changes.
+ */
 export function turnsOf(
   discrete: ArrayLike<number>,
   clusters: number,

@@ -61,7 +61,8 @@ describe('arrays made with pyannote.audio and scipy (make_reference.py)', () => 
           Array.from(activations)
             .filter((activation, cluster) => activation > 0 && active[frame * clusters + cluster] > 0)
             .sort();
-        // Compared by activation: which of equals comes first is left open by the reference's sort. It also fills up the count
+        // Compared by activation: which of equals comes first is left open by the reference's sort. It also fills up
+        // the count
         // with clusters that nobody was assigned to, where here the frame has fewer speakers.
         expect(chosen(rebuilt.discrete), `frame ${frame}`).toEqual(chosen(discrete.data));
       }

@@ -3,9 +3,9 @@ import { buildPowerset } from '../../src/diarization/segmenter.ts';
 import type { AnalysisPorts } from '../../src/diarization/shard.ts';
 
 /**
- * Models that read who speaks from the samples themselves: a sample of `k / 100` is speaker k (1…9) alone, one of
- * `(10 i + j) / 100` speakers i and j at once, 0 is silence. They have the shapes and the windowing of real ones, and answer at
- * once and exactly, so that tests of the pipeline test the pipeline.
+ * Models that read who speaks from the samples themselves: a sample of `k / 100` is speaker k (1…9) alone, one of `(10
+ * i + j) / 100` speakers i and j at once, 0 is silence. They have the shapes and the windowing of real ones, and answer
+ * at once and exactly, so that tests of the pipeline test the pipeline.
  */
 export const SEGMENTATION_INFO: SegmentationInfo = {
   id: 'fake-segmentation',

@@ -11,8 +11,8 @@ interface State {
 }
 
 /**
- * A session that reads who speaks from the last sample of each push: exact, immediate and small, so that tests of the protocol
- * test the protocol. It pauses in every push, as a real one does.
+ * A session that reads who speaks from the last sample of each push: exact, immediate and small, so that tests of the
+ * protocol test the protocol. It pauses in every push, as a real one does.
  */
 export class LevelSession implements LiveSession {
   #received: number;

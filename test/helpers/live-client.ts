@@ -82,7 +82,10 @@ export function framesOf(samples: Float32Array): Uint8Array[] {
   });
 }
 
-/** What is wrong with the turns of a stream that has ended: ends without a start, starts of an open turn, times that go back. */
+/**
+ * What is wrong with the turns of a stream that has ended: ends without a start, starts of an open turn, times that go
+ * back.
+ */
 export function turnFaults(received: readonly Received[]): string[] {
   const faults: string[] = [];
   const open = new Set<string>();

@@ -1,4 +1,6 @@
-/** MPEG-1 layer III frames of digital silence, 128 kbit/s, 44.1 kHz, mono: the bytes decode, the sound does not matter. */
+/**
+ * MPEG-1 layer III frames of digital silence, 128 kbit/s, 44.1 kHz, mono: the bytes decode, the sound does not matter.
+ */
 export const MP3_FRAME_BYTES = 417;
 
 /** One frame. @param padded one byte longer, by its header */

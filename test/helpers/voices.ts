@@ -31,7 +31,9 @@ export async function noisyConversationSamples(maxSeconds?: number): Promise<Flo
   return (await conversationSamples(maxSeconds)).map((value) => value + 0.03 * (next() + next() + next() - 1.5));
 }
 
-/** What one speaker of the conversation says by himself, one turn after another, as a WAV file of at most `maxSeconds`. */
+/**
+ * What one speaker of the conversation says by himself, one turn after another, as a WAV file of at most `maxSeconds`.
+ */
 export async function voiceSample(speaker: string, maxSeconds = 12): Promise<Uint8Array<ArrayBuffer>> {
   const samples = await conversationSamples();
   const turns = conversationTurns();

@@ -61,8 +61,8 @@ const HANDSHAKE = { Upgrade: 'websocket' };
 
 interface WorkerChanges {
   /**
-   * Part of an ES module in front of the Worker of jobs, `./worker.js`: what it exports takes the place of what that one
-   * exports by the same name, so that a test can look into its objects.
+   * Part of an ES module in front of the Worker of jobs, `./worker.js`: what it exports takes the place of what that
+   * one exports by the same name, so that a test can look into its objects.
    */
   readonly jobs?: string;
   /** The same in front of the Worker of live streams. */
@@ -156,7 +156,10 @@ const rateLimiters = (limits: Readonly<Record<string, number>>) =>
     Object.entries(limits).map(([name, limit]) => [name, { namespace_id: name, simple: { limit, period: 60 } }]),
   );
 
-/** The code that a checkout gives which uses that pack: the manifest, and in it the name, is part of the bundle. A build of its own takes ten seconds. */
+/**
+ * The code that a checkout gives which uses that pack: the manifest, and in it the name, is part of the bundle. A build
+ * of its own takes ten seconds.
+ */
 function builtWith(pack: string, code: string): string {
   const [before, after, ...rest] = code.split('use:"default"');
   if (after === undefined || rest.length > 0) throw new Error('The bundle does not name the pack in use, or twice.');

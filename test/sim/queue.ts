@@ -10,7 +10,9 @@ const MAX_DELIVERIES = 101;
 /** The platform ends a consumer then. */
 const LONGEST_RUN_MS = 15 * MINUTE;
 
-/** Queues that lose messages, have backlogs, deliver twice and forget acknowledgements; and the consumer behind them. */
+/**
+ * Queues that lose messages, have backlogs, deliver twice and forget acknowledgements; and the consumer behind them.
+ */
 export class SimulatedQueue {
   #deliveries = 0;
 

@@ -2,9 +2,9 @@ import { Miniflare } from '../../client/local/miniflare.ts';
 import { migrate } from '../helpers/database.ts';
 
 /**
- * As `startStorage` of the helpers, a real D1 and a real R2 in workerd, for tests that ask them thousands of times. Miniflare's own stand-in for D1 goes
- * to workerd and back for every `prepare` and `bind` and blocks the thread meanwhile: three quarters of a simulation's time. Here a statement
- * goes there whole, over one open connection.
+ * As `startStorage` of the helpers, a real D1 and a real R2 in workerd, for tests that ask them thousands of times.
+ * Miniflare's own stand-in for D1 goes to workerd and back for every `prepare` and `bind` and blocks the thread
+ * meanwhile: three quarters of a simulation's time. Here a statement goes there whole, over one open connection.
  */
 export async function startFastStorage() {
   const miniflare = new Miniflare({

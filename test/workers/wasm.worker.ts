@@ -1,6 +1,7 @@
 /**
  * A Worker that runs the wasm adapters inside workerd; `wasm.test.ts` compares its answers with Node's, bit for bit.
- * POST /decode (JSON: spec, packets in base64) → samples; POST /resample?from=HZ, /filterbank, /pool (raw float32) → float32.
+ * POST /decode (JSON: spec, packets in base64) → samples; POST /resample?from=HZ, /filterbank, /pool (raw float32) →
+ * float32.
  */
 
 import type { CodecSpec } from '../../src/audio/audio-ports.ts';

@@ -6,7 +6,10 @@ import { listJobs, listSql } from './job-rows.ts';
 const JOBS = 10_000;
 let storage: Awaited<ReturnType<typeof startStorage>>;
 
-/** Ten thousand jobs of each of two accounts, two of every account in each millisecond; every fifth failed, every tenth deleted. */
+/**
+ * Ten thousand jobs of each of two accounts, two of every account in each millisecond; every fifth failed, every tenth
+ * deleted.
+ */
 beforeAll(async () => {
   storage = await startStorage();
   for (const account of ['mine', 'theirs']) {

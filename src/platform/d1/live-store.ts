@@ -89,7 +89,9 @@ export function createLiveStore(db: D1Database): LiveStore {
   };
 }
 
-/** The usage record and the credit of a stream that the statement before has ended; nothing where that changed nothing. */
+/**
+ * The usage record and the credit of a stream that the statement before has ended; nothing where that changed nothing.
+ */
 function billing(db: D1Database, streamId: string, receivedSeconds: number, now: number): D1PreparedStatement[] {
   const { billedSeconds, creditSeconds } = billOf('live', receivedSeconds);
   return [

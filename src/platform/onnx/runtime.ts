@@ -93,8 +93,8 @@ function findMemory(names: object | undefined): WebAssembly.Memory | undefined {
 }
 
 /**
- * onnxruntime-web on one thread, over a compiled module that the caller provides: a static import in workerd,
- * `new WebAssembly.Module(bytes)` in Node. One runtime per isolate: later calls share the first one's WebAssembly instance.
+ * onnxruntime-web on one thread, over a compiled module that the caller provides: a static import in workerd, `new
+ * WebAssembly.Module(bytes)` in Node. One runtime per isolate: later calls share the first one's WebAssembly instance.
  *
  * @param module the package's `ort-wasm-simd-threaded.wasm`, its memory not shared (`wasm/onnxruntime/unshare.mjs`)
  * @param maxWholeBytes models that are larger are loaded in the way that takes the least memory
