@@ -70,7 +70,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
       this.ctx.storage.transactionSync(() => {
         this.ctx.storage.sql.exec('DELETE FROM job');
         this.ctx.storage.sql.exec('INSERT INTO job (id, tag) VALUES (?, ?)', jobId, tag);
-        // Handed out before another version took its turn: nobody knows what became of them.
+        // Handed out before another version took over: their state is unknown.
         this.#leases.expireAll(tag);
       });
       this.#fractions.clear();
@@ -90,7 +90,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     await this.#advance();
   }
 
-  /** The recording was read as a whole: so many shards there are. */
+  /** The recording was read to its end: the final number of shards. */
   async expect(tag: string, shardCount: number): Promise<void> {
     if (this.#closed) return;
     this.ctx.storage.sql.exec('UPDATE job SET shard_count = ?, ready = ? WHERE tag = ?', shardCount, shardCount, tag);

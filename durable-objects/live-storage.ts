@@ -150,7 +150,7 @@ export class StreamStorage {
   }
 
   /**
-   * Decides the end: from here on nobody connects, and no connection begins any more.
+   * Decides the end: from here on no connection begins.
    * @returns what was decided first, and when: a database that is away must not make a stream longer
    */
   end(stream: StoredStream, outcome: LiveOutcome, now: number): EndingPhase {

@@ -377,7 +377,7 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
   }
 
   /**
-   * Decided first, then written to the database, then told: a client that sees the connection close can read the end.
+   * Decided first, then written to the database, then sent: a client that sees the connection close can read the end.
    */
   async #end(stream: StoredStream, { status, receivedSeconds, closeCode, closeReason }: ChannelEnd): Promise<void> {
     clearTimeout(this.#suspendTimer);

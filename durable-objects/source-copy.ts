@@ -70,7 +70,7 @@ export class SourceCopy extends DurableObject<JobsEnv> implements CopyRpc {
     switch (end.kind) {
       case 'whole':
         await dispatch(ports, { step: 'ingest', jobId });
-        // Its end may not have been noticed yet: nobody reads the copy.
+        // Its end may not have been noticed yet: the copy has no reader.
         if (await isOver(ports, jobId)) await removeWork(ports, jobId);
         return erase(storage);
       case 'unwanted':

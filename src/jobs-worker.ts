@@ -39,7 +39,7 @@ export default {
   async scheduled(controller, env) {
     const ports = jobPorts(env);
     const before = controller.cron === BOOT_CRON ? Number.POSITIVE_INFINITY : ports.now();
-    // Apart from each other: what cannot be sent must be told all the more.
+    // Apart from each other: a failure to send must be logged too.
     const swept = await Promise.allSettled([
       resendLost(ports, before),
       failOverdue(ports),

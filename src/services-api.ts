@@ -122,7 +122,7 @@ function jobService(ports: ControlPorts, cursors: CursorPort): JobService {
   };
 }
 
-/** @param outputsFrom outputs of jobs that ended before are gone, also those that only tell an error */
+/** @param outputsFrom outputs of jobs that ended before are gone, also those that are only an error */
 function jobView(job: JobRecord, outputsFrom: number): JobView {
   return {
     id: job.id,

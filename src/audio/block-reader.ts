@@ -10,7 +10,7 @@ const MAX_BLOCKS = 8;
 /** Blocks of tables held at once, each read by itself. */
 const TABLE_BLOCK_BYTES = 1 << 18;
 const MAX_TABLE_BLOCKS = 4;
-/** A gap of up to so many blocks is read through: a new request takes longer. */
+/** A gap of up to this number of blocks is read through: a new request takes longer. */
 const MAX_SKIPPED_BLOCKS = 4;
 
 /** The longest range that may be asked for at once, bytes; nothing in a file can make a reader hold more. */
@@ -100,7 +100,7 @@ export class BlockReader {
   }
 
   /**
-   * As `peek`, for tables that are read beside the packets they tell of: the stream stays where it is.
+   * As `peek`, for tables that are read beside the packets they describe: the stream stays where it is.
    *
    * @throws SeekNeeded where the table has passed and the source cannot go back
    */
@@ -131,7 +131,7 @@ export class BlockReader {
     return block.buffer.subarray(inBlock, inBlock + length);
   }
 
-  /** Gives its memory back and ends its stream; nothing may be read afterwards. */
+  /** Frees its memory and ends its stream; nothing may be read after it. */
   close(): void {
     this.#stream?.close();
     this.#stream = undefined;

@@ -65,12 +65,12 @@ export class Clock {
     return this.state.position > this.state.lastJumpBack;
   }
 
-  /** Whether there were so many jumps that no more are looked at closely. */
+  /** Whether there were too many jumps to examine further ones closely. */
   get hasTooManyJumps(): boolean {
     return this.state.gaps >= MAX_GAPS || this.state.brokenTimes >= MAX_GAPS;
   }
 
-  /** A packet of so many samples. */
+  /** A packet of `samples` samples. */
   pass(samples: number): void {
     this.state.position += samples;
   }

@@ -87,7 +87,10 @@ export interface Container {
   readonly format: string;
   /** Whether the format begins with a magic of its own; those without are asked last. */
   readonly hasMagic: boolean;
-  /** Tells from the first bytes (after any ID3v2 tags; at least 64 KiB of them where the file has so many). */
+  /**
+   * Recognises the format from the first bytes (after any ID3v2 tags; at least 64 KiB of them where the file has so
+   * many).
+   */
   detect(head: Uint8Array): boolean;
   /**
    * Reads the head of the file: how its sound is coded and where its packets begin. The container begins at
@@ -112,7 +115,7 @@ export interface Piece {
  */
 export type Faults = Record<string, string | number | boolean | undefined>;
 
-/** What the first packets tell. */
+/** Facts from the first packets. */
 export interface PartStart {
   /**
    * Samples of the first run minus where it ends by the container (OGG): encoder delay, below 0 for a track that begins
@@ -211,7 +214,7 @@ export const trailingFileWarning = (where: string): string =>
 
 /** Steps that may pass in a row without a packet: real files have some tens. */
 const MOST_STEPS = 200_000;
-/** What a packet stands for: clusters and groups of one packet have so many elements around it. */
+/** What a packet stands for: clusters and groups of one packet have that number of elements around it. */
 const STEPS_PER_PACKET = 4;
 
 /**

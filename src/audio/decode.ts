@@ -292,7 +292,7 @@ function recordedAt(pieces: readonly Piece[], position: number): number {
   return sample;
 }
 
-/** What the first run tells, with a look at whether there is another. */
+/** Facts of the first run, and whether there is another. */
 async function startOf(counted: CountedRuns, { run, counts }: CountedRun, samples: number): Promise<PartStart> {
   const [first] = run.packets;
   return {

@@ -2,7 +2,7 @@ import { type BlockReader, skipTags } from './block-reader.ts';
 import type { Faults, PacketRun, PacketWalk } from './container.ts';
 import type { PcmLayout } from './pcm.ts';
 
-/** How the frames of one stream are told and measured by their headers alone. */
+/** How the frames of one stream are recognised and measured by their headers alone. */
 export interface FrameSyntax {
   /** Bytes that `frameBytesAt` needs. */
   readonly headerBytes: number;
@@ -171,7 +171,7 @@ interface BlockLayout {
   readonly dataOffset: number;
   readonly dataBytes: number;
   readonly blockBytes: number;
-  /** Samples of a block of so many bytes. */
+  /** Samples of a block of `bytes` bytes. */
   readonly samplesOf: (bytes: number) => number;
 }
 
@@ -191,7 +191,7 @@ export async function* blockPackets(layout: BlockLayout, entry = layout.dataOffs
 
 /**
  * Bytes of a packet of samples, at most: what a converter makes of floats depends on their neighbours, so that packets
- * begin at the same places whoever reads.
+ * begin at the same places for every reader.
  */
 const PACKET_BYTES = 1 << 16;
 

@@ -37,7 +37,7 @@ const MAX_ZERO_BYTES = 4 << 20;
 const MAX_JUNK_BYTES = 1 << 20;
 /** What a chain of the longest frames takes is looked at twice, so that none is cut in two. */
 const JUNK_STEP_BYTES = HEAD_BYTES / 2;
-/** After junk, frames must fill most of so many bytes: a few come by chance in a program or an archive. */
+/** After junk, frames must fill most of this number of bytes: a few come by chance in a program or an archive. */
 const PROOF_BYTES = 1 << 18;
 const PROOF_SHARE = 0.5;
 

@@ -161,7 +161,7 @@ interface Track {
 /** Decoders of Opus with more channels take up to 15 MB each; the module has 32 MB for all that an isolate decodes. */
 const MAX_OPUS_CHANNELS = 32;
 
-/** Checks a track and decodes its first packets, which tell its true rate. */
+/** Checks a track and decodes its first packets, which show its true rate. */
 export async function openTrack(
   reader: BlockReader,
   decoders: DecoderPort,

@@ -108,7 +108,7 @@ export function usageReport({ from, to }: UsageQuery, days: readonly UsageRow[])
   };
 }
 
-/** Sums of fractions come out with a tail of digits that nobody was billed for. */
+/** Sums of fractions have a tail of digits that was not billed. */
 export function roundSeconds(seconds: number): number {
   return Math.round(seconds * 1000) / 1000;
 }

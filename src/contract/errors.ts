@@ -31,7 +31,7 @@ export function mapParsed<T, U>(parsed: Parsed<T>, map: (value: T) => U): Parsed
 /** Longest name that is repeated in an error; a key of the caller's may have megabytes. */
 const NAME_MAX_CHARS = 128;
 
-/** Zod's issues as the wire tells them: one entry per field, the first fault found in it. */
+/** Zod's issues in the form of the API: one entry per field, the first fault found in it. */
 export function toFieldErrors(error: z.ZodError): FieldError[] {
   return onePerField(error.issues.map(({ path, message }) => toFieldError(path.map(String), message)));
 }

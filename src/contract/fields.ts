@@ -75,7 +75,7 @@ export const optionalMetadata = () =>
     });
 
 /**
- * Faults of the labels as a whole, told beside those of single ones. Of the object as it came: validation leaves
+ * Faults of the labels as a whole, reported beside those of single ones. Of the object as it came: validation leaves
  * `__proto__` out, and no label may be lost in silence.
  */
 export function metadataErrors(metadata: unknown): FieldError[] {
@@ -89,7 +89,7 @@ export function metadataErrors(metadata: unknown): FieldError[] {
     return fault(`keys must be 1 to ${METADATA_MAX_KEY_CHARS} characters long`);
   if (keys.includes('__proto__')) return fault('must not have the key __proto__');
   const values = Object.values(asObject(metadata) ?? {});
-  // What is wrong with single values is told beside this.
+  // Faults of single values are reported beside this.
   if (values.some((value) => typeof value !== 'string' || value.length > 2 * METADATA_MAX_VALUE_CHARS)) return [];
   const isTooLarge = new TextEncoder().encode(JSON.stringify(metadata ?? {})).length > METADATA_MAX_BYTES;
   return isTooLarge ? fault(`must be at most ${METADATA_MAX_BYTES} bytes of JSON`) : [];
@@ -224,7 +224,7 @@ const ALIASES = {
  *
  * @param between finds further faults; is given the fields that are right by themselves, and all fields as they came.
  *   Where a
- * field has a fault already, that one is told.
+ * field has a fault already, that one is reported.
  */
 export function parseBody<S extends z.ZodType>(
   body: unknown,

@@ -71,7 +71,7 @@ export const liveBodySchema = z
   })
   .openapi('LiveRequest', { example: {} });
 
-/** What was asked for, voiceprints left out: what is stored with a stream and told when it is read. */
+/** What was asked for, voiceprints left out: what is stored with a stream and returned with it. */
 export const liveInputSchema = z.object(options).openapi('LiveInput', { example: {} });
 export type LiveInput = z.infer<typeof liveInputSchema>;
 
@@ -158,8 +158,8 @@ export interface SpeakerMessage {
 }
 
 /**
- * Only where corrections were asked for: what was told of `from` between `start` and `end` is `to`'s. All changes apply
- * at once.
+ * Only where corrections were asked for: what was sent for `from` between `start` and `end` is `to`'s. All changes
+ * apply at once.
  */
 export interface CorrectionMessage {
   readonly type: 'diarization_speaker_correction';

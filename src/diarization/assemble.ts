@@ -33,7 +33,7 @@ interface AssembleOptions {
   readonly speakerTracks?: boolean;
   /** Where the speakers' tracks of a long recording go until the output is written; they stay in memory without it. */
   readonly trackSpill?: TrackSpill;
-  /** Whether to tell how each speaker sounds. */
+  /** Whether to return each speaker's voice. */
   readonly voices?: boolean;
   /** The PLDA of an embedder, by its id; undefined where it has none. */
   readonly pldaOf?: (embeddingId: string) => Promise<Plda | undefined>;
@@ -51,7 +51,7 @@ interface Assembled extends Diarization {
   readonly loudestDb: number;
 }
 
-/** More are not told apart: time and memory of the frames of a day grow with them. */
+/** Maximum number of speakers: time and memory of the frames of a day grow with it. */
 const MAX_SPEAKERS = 100;
 
 /**

@@ -51,7 +51,7 @@ export interface SpeakerVoice {
   readonly embeddingId: string;
   /** [dimension] unit length; empty where no speech of the speaker alone could be embedded */
   readonly embedding: Float32Array;
-  /** Speech in which nobody else talks. */
+  /** Speech without another speaker. */
   readonly secondsAlone: number;
 }
 

@@ -100,7 +100,7 @@ interface EmbeddingRequest {
 
 /**
  * Embeddings of a window's local speakers. Features and trunk run once per stretch of the recording and serve all
- * windows that touch it; a stretch in which nobody is active is never run.
+ * windows that touch it; a stretch without an active speaker is never run.
  */
 export class Embedder {
   readonly #stretches = new Map<number, Analysed>();
@@ -142,7 +142,7 @@ export class Embedder {
     }
   }
 
-  /** Gives all memory back; nothing may be embedded afterwards. */
+  /** Frees all memory; nothing may be embedded after it. */
   close(): void {
     this.discardBefore(Number.POSITIVE_INFINITY);
   }

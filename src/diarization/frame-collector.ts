@@ -77,7 +77,7 @@ export class FrameCollector {
     );
   }
 
-  // Kept as fields: made anew, they would cost more than all else that is done for a frame.
+  // Kept as fields: to allocate them for every frame costs more than all other work on it.
   readonly #snapshot = () => this.#sums.slice();
   readonly #turnStart = (cluster: number) => this.#turns.startOf(cluster);
 
@@ -174,7 +174,7 @@ class TurnConfidences {
   }
 }
 
-/** Probabilities nearer to 0 or 1 than this are not told apart. */
+/** Probabilities nearer to 0 or 1 than this are clamped. */
 const MARGIN = 1e-4;
 
 /**
@@ -311,7 +311,7 @@ export class FrameTrackWriter {
   }
 }
 
-/** Gives the memory of tracks back that nobody reads any more. */
+/** Frees the memory of tracks after their last reader. */
 export function releaseTracks({ confidence, speech, crosstalk, speakers }: FrameTracks): void {
   release(confidence, speech, crosstalk);
   // All speakers' tracks lie in one buffer.

@@ -11,7 +11,7 @@ export interface LocalSpeakers {
   /** Index on the recording's window grid. */
   readonly windows: Int32Array;
   readonly locals: Uint8Array;
-  /** Seconds of speech in the window in which nobody else is active. */
+  /** Seconds of speech in the window without another active speaker. */
   readonly cleanSeconds: Float32Array;
   /** Seconds of speech in the window. */
   readonly activeSeconds: Float32Array;
@@ -49,8 +49,8 @@ interface SpeakerMask {
 }
 
 /**
- * Which frames speak for each local speaker: those where nobody else is active, and all of the speaker's frames where
- * these are too few.
+ * Which frames speak for each local speaker: those without another active speaker, and all of the speaker's frames
+ * where these are too few.
  *
  * @param active [frames, speakers] of 0 and 1
  * @param minActiveFrames speakers with fewer frames are left out

@@ -48,7 +48,7 @@ interface OverlapAddShape {
 /**
  * Overlap-add of windows into the recording's frames: activations of each cluster are summed (the largest of those
  * local speakers of a window that share one), the number of speakers at once is averaged over the windows and rounded
- * to even, and in each frame the so many clusters with the largest activations are active (speaker counting and
+ * to even, and in each frame that number of clusters with the largest activations are active (speaker counting and
  * reconstruction of Bredin, "pyannote.audio 2.1 speaker diarization pipeline", 2023). Streaming: holds one window of
  * frames.
  */
@@ -57,10 +57,10 @@ export class OverlapAdd {
   readonly #counts: Float32Array;
   readonly #tracks: Float32Array;
   readonly #weights: Float32Array;
-  /** By slot, views of the arrays above: making them anew for every frame of a day would be gigabytes of garbage. */
+  /** By slot, views of the arrays above: to allocate them for every frame of a day would be gigabytes of garbage. */
   readonly #finished: { -readonly [K in keyof FinishedFrame]: FinishedFrame[K] }[];
   readonly #chosen: Int32Array;
-  /** By how many are active: arrays that shrink and grow would be made anew by every frame. */
+  /** By how many are active: arrays that shrink and grow would be allocated again in every frame. */
   readonly #active: readonly number[][];
   readonly #isActive: Uint8Array;
   readonly #largest: Float32Array;

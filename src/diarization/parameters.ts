@@ -2,12 +2,12 @@ import type { Tuning, TuningBySetting } from './model-ports.ts';
 
 /** Parameters of the clustering, by stage, in the order in which `cluster.ts` needs them. */
 export interface ClusteringParameters {
-  /** Recordings with more local speakers are reduced to so many representatives first. */
+  /** Recordings with more local speakers are reduced to this number of representatives first. */
   readonly maxItems: number;
   /** Subsegments that take part, at most; those of longer recordings are thinned. */
   readonly maxSubsegments: number;
   /**
-   * Local speakers with less clean speech are left out of the clustering; they are assigned to its speakers afterwards.
+   * Local speakers with less clean speech are left out of the clustering; they are assigned to its speakers later.
    */
   readonly minCleanSeconds: number;
   /** The same where more speakers are wanted than were found. */

@@ -324,7 +324,7 @@ export async function* readAhead<T>(count: number, read: (index: number) => Prom
   for (let index = 0; next !== undefined; index++) {
     const current = await next;
     next = index + 1 < count ? read(index + 1) : undefined;
-    // Its fault is told when it is its turn; until then, or when nobody comes for it, it is nobody's.
+    // Its failure is reported when it is awaited; a promise that is never awaited must not end the process.
     next?.catch(() => undefined);
     yield current;
   }

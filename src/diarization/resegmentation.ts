@@ -78,7 +78,7 @@ export class Resegmenter {
   discardBefore(frame: number): void {
     if (this.#similarities.size <= KEPT) return;
     const first = Math.floor(this.centreOfFrame(frame) / SUBSEGMENT_SHIFT_SAMPLES) - 1;
-    // Frames are many, subsegments few: asking the map anew for every frame of a day is garbage of hundreds of
+    // Frames are many, subsegments few: a lookup in the map for every frame of a day is garbage of hundreds of
     // megabytes.
     if (first <= this.#first) return;
     this.#first = first;

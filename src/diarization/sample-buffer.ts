@@ -33,7 +33,7 @@ export class SampleBuffer {
   }
 
   /**
-   * Tells the stream that no more will be read, so that its decoder can be closed; nothing may be viewed afterwards.
+   * Ends the stream, so that its decoder can be closed; nothing may be viewed after it.
    */
   async close(): Promise<void> {
     this.#ended = true;

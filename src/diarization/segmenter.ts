@@ -115,7 +115,7 @@ export class Segmenter {
     return this.port.run(this.#powers, frames);
   }
 
-  /** Gives its memory back; nothing may be run afterwards. */
+  /** Frees its memory; nothing may run after it. */
   close(): void {
     release(this.#powers);
   }

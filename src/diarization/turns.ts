@@ -121,7 +121,7 @@ export class ExclusiveSpeaker {
 
   /**
    * @param active clusters, the most active first; frames come in order, without gaps
-   * @returns the one of them, or nobody where nobody is
+   * @returns the cluster, or `NOBODY` if none is active
    */
   choose(active: readonly number[]): readonly number[] {
     if (active.length === 0) return NOBODY;
@@ -149,8 +149,8 @@ interface Run {
 
 /**
  * Turns of one speaker at a time. Runs shorter than `minFrames` are dropped, the shortest first, and what lies around
- * one is then a pause like any other: two frames of somebody else do not cut a turn in which they are not kept. A pause
- * is bridged where the cluster's own turn goes on over it and nobody else has an exclusive turn in it.
+ * one is then a pause like any other: two frames of another speaker do not cut a turn in which they are not kept. A
+ * pause is bridged where the cluster's own turn continues over it and no other has an exclusive turn in it.
  */
 export class ExclusiveTurns {
   readonly #turns: FrameTurn<undefined>[] = [];
@@ -159,14 +159,14 @@ export class ExclusiveTurns {
    */
   #runs: Run[] = [];
 
-  /** @param maxPauseFrames after so many frames of nobody at all every turn is over */
+  /** @param maxPauseFrames after this number of frames without a speaker every turn ends */
   constructor(
     private readonly maxPauseFrames: number,
     private readonly minFrames: number,
   ) {}
 
   /**
-   * @param current the cluster that has the exclusive turn in `frame`, or nobody; frames come in order, without gaps
+   * @param current the cluster that has the exclusive turn in `frame`, or none; frames come in order, without gaps
    * @param turnStart first frame of the turn that a cluster is in
    */
   push(frame: number, [current]: readonly number[], turnStart: (cluster: number) => number): void {

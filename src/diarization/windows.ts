@@ -74,7 +74,7 @@ const SUBSEGMENT_SAMPLES = 24_000;
 
 /**
  * Embeddings of short uniform pieces of speech, 1.5 s every 0.5 s (uniform subsegments, as in Park et al., "A review of
- * speaker diarization", 2022). They know nothing of the segmentation's local speakers, so they can tell when one of
+ * speaker diarization", 2022). They know nothing of the segmentation's local speakers, so they can show when one of
  * those is two people.
  */
 export interface Subsegments {
@@ -147,7 +147,7 @@ export function joinSubsegments(sets: readonly Subsegments[], dimension: number)
 
 /**
  * One in `every`, counted over the whole recording: a choice that no sharding changes. By their number among those that
- * there are, not by their place, which somebody who speaks at regular intervals may always, or never, have.
+ * there are, not by their place, which a person who speaks at regular intervals may always, or never, have.
  *
  * @param before how many there are in the recording before these
  */

@@ -40,7 +40,7 @@ export class ChunkBuffer {
     return count;
   }
 
-  /** The bytes of what was added, which are the caller's; the buffer is empty afterwards. */
+  /** The bytes of what was added, which are the caller's; the buffer is then empty. */
   take(): Uint8Array {
     const bytes = this.#bytes.subarray(0, this.#filled * BYTES_PER_SAMPLE);
     this.#bytes = new Uint8Array(FIRST_SAMPLES * BYTES_PER_SAMPLE);

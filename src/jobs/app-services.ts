@@ -95,7 +95,7 @@ export interface JobPage {
   readonly nextCursor?: string;
 }
 
-/** What a watcher of a job is told. Ids rise; `heartbeat` only shows that the connection lives. */
+/** Events that a watcher of a job gets. Ids rise; `heartbeat` only shows that the connection lives. */
 export type JobWatchItem =
   | { readonly kind: 'status'; readonly id: number; readonly job: JobView }
   | { readonly kind: 'progress'; readonly id: number; readonly jobId: string; readonly progress: number }
@@ -188,7 +188,7 @@ export interface MediaService {
 
 /** What an upload ticket stands for. */
 export interface MediaUpload {
-  /** Whose recording it will be, and in whose window the call counts: there is no key that tells. */
+  /** Account that owns the recording and is charged for the call: the request has no key. */
   readonly accountId: string;
   readonly rateLimits: RateLimits;
   /**

@@ -28,7 +28,7 @@ const largeBodies = new Mutex();
 
 /**
  * Delivers a job's result to its webhook, or plans the next try. The receiver never changes the job.
- * A crash after the receiver's answer and before it is noted delivers once more; receivers tell by the job id.
+ * A crash after the receiver's answer and before it is noted delivers once more; receivers recognise it by the job id.
  *
  * @param job undefined when it was deleted meanwhile
  */
@@ -105,7 +105,7 @@ async function postSigned(
   return ports.webhook.post(job.webhookUrl, body, headers);
 }
 
-/** Whether the day of the output is over, also of one that only tells an error. */
+/** Whether the day of the output is over, also of an output that is only an error. */
 function isPast(ports: DeliveryPorts, job: JobRecord): boolean {
   return (job.completedAt ?? 0) + ports.outputTtlMs <= ports.now();
 }

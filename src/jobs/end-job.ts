@@ -9,7 +9,7 @@ import { analysisKey, outputKey, workPrefix } from './work-keys.ts';
 /** What it takes to end a job and to begin the account's next one. */
 export type EndPorts = DispatchPorts & StepPorts<'objects' | 'progress', JobEndings & JobReader & JobAdmission>;
 
-/** Ends a job whose output is written, tells its webhook and removes what it had in work. */
+/** Ends a job whose output is written, sends its webhook and removes its work data. */
 export async function succeed(ports: EndPorts, job: JobRecord, outcome: JobOutcome): Promise<void> {
   if (!(await ports.store.succeed(job.id, outcome, ports.now()))) {
     await dropOrphan(ports, job.id);
@@ -27,7 +27,7 @@ async function dropOrphan(ports: EndPorts, jobId: string): Promise<void> {
 }
 
 /**
- * Ends a job as `failed`, tells its webhook and removes what it had in work. Harmless when the job has ended already.
+ * Ends a job as `failed`, sends its webhook and removes its work data. Harmless when the job has ended already.
  */
 export async function failJob(ports: EndPorts, jobId: string, error: { code: string; message: string }): Promise<void> {
   const failed = await ports.store.fail(jobId, error, ports.now());
@@ -69,7 +69,7 @@ export async function removeWork(ports: Pick<JobPorts, 'objects'>, jobId: string
 const CANCELED = { code: 'canceled', message: 'The job was canceled.' } as const;
 
 /**
- * Ends a job that still works as `canceled`, tells its webhook and removes what it had in work; steps that run notice
+ * Ends a job that still works as `canceled`, sends its webhook and removes its work data; steps that run notice
  * it within seconds. A job that has ended, also in this very moment, stays as it is.
  *
  * @returns the job as it is now; undefined when the account has no such job

@@ -143,7 +143,7 @@ class Ingest {
   #etag: string | undefined;
   /** Shards that the object of the job may hand out. */
   #ready = 0;
-  /** Credit is set aside for so many shards. */
+  /** Shards for which credit is reserved. */
   #reserved = 0;
   /** The account could not pay for more: the length of the recording decides. */
   #isUnpaid = false;
@@ -327,7 +327,7 @@ class Ingest {
 
   /**
    * Lets the first shards be analysed while the rest is read. Not those of a short job, whose length is known soon, and
-   * only as many as the account can pay for: the end of the recording tells whether it can pay for all.
+   * only as many as the account can pay for: whether it can pay for all is known at the end of the recording.
    */
   async #handOut(state: IngestState, ready: number): Promise<void> {
     const { ports, job } = this;

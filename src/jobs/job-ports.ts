@@ -94,7 +94,7 @@ export interface SourcesPort {
   findCopy(key: string): Promise<StoredRecording | undefined>;
 }
 
-/** Copies recordings that cannot be read where they are. Takes as long as the server does, and blocks nobody else. */
+/** Copies recordings that cannot be read where they are. Takes as long as the server does, and blocks no other job. */
 export interface CopiesPort {
   /**
    * Begins a copy under `copyKey`; the job's `ingest` message is sent when it is there, or the job fails. Harmless

@@ -26,7 +26,7 @@ export async function listJobs(
   const scope = { accountId, status };
   const after = cursor === undefined ? undefined : await cursors.read(scope, cursor);
   if (cursor !== undefined && !after) return { ok: false, error: { kind: 'bad_cursor' } };
-  // One more than asked for tells whether there is a next page.
+  // One more than requested shows whether there is a next page.
   const found = await store.list(accountId, { status, after, limit: limit + 1 });
   const items = found.slice(0, limit);
   const last = items.at(-1);
@@ -58,7 +58,7 @@ export const MAX_WATCH_MS = 15 * 60_000;
 /** Ids rise with the job's way: the state's thousands of thousands, then the thousandths of the progress. */
 const STATE_STEP = 10_000;
 const STATE_RANK = { created: 0, pending: 1, running: 2, succeeded: 3, failed: 3, canceled: 3 } as const;
-/** Id of the event that tells how the job ended; nothing comes behind it. */
+/** Id of the last event: how the job ended. */
 export const FINAL_EVENT_ID = STATE_RANK.succeeded * STATE_STEP;
 
 export interface WatchDependencies {
@@ -70,9 +70,9 @@ export interface WatchDependencies {
 
 /**
  * Tells what becomes of a job, each event once: its states and, while it runs, its progress. Ends with the job, when it
- * is deleted, when nobody listens any more or may, and after a quarter of an hour.
+ * is deleted, when its client has gone or lost its rights, and after a quarter of an hour.
  *
- * An event's id follows from the state and progress it tells, so a watcher can go on anywhere, in any isolate.
+ * An event's id follows from its state and progress, so a watcher can continue in any isolate.
  *
  * @param afterId id of the last event that the watcher has; -1 for none
  */
@@ -106,7 +106,7 @@ export async function* watchJob(
   }
 }
 
-/** What there is to tell of a job in this state, in the order of the ids. */
+/** Events of a job in this state, in the order of their ids. */
 function eventsOf(job: JobView): (JobWatchItem & { kind: 'status' | 'progress' })[] {
   const id = STATE_RANK[job.status] * STATE_STEP;
   const status = { kind: 'status', id, job } as const;
@@ -126,7 +126,7 @@ const READ_TIMEOUT_MS = 5000;
 interface Entry<T> {
   readonly value: T;
   readonly readAt: number;
-  /** When somebody began to read anew. */
+  /** When the current read began. */
   readingSince?: number;
 }
 

@@ -106,7 +106,7 @@ export class LiveChannel {
   #keptFrames: number;
   #sentBytes: number;
   #correctionBytes: number;
-  /** How many frames had been received when a fault of the client was last told. */
+  /** Number of frames received when a fault of the client was last reported. */
   readonly #faultToldAt = new Map<string, number>();
   /** Set when the stream is going to end: nothing that arrives later counts. */
   #ending: Omit<ChannelEnd, 'receivedSeconds'> | undefined;
@@ -397,7 +397,7 @@ export class LiveChannel {
     this.#ending ??= { status, closeCode, closeReason };
   }
 
-  /** The client broke a rule: it is told, what it sent before is processed, and the stream ends. */
+  /** The client broke a rule: it gets the reason, what it sent before is processed, and the stream ends. */
   #refuse(closeCode: ChannelEnd['closeCode'], reason: string): void {
     if (this.#ending) return;
     this.#end('done', closeCode, reason);
@@ -427,7 +427,7 @@ export class LiveChannel {
   /** The stream goes on. */
   #tellFault(message: string): void {
     const frames = this.#receivedFrames - (this.#faultToldAt.get(message) ?? Number.NEGATIVE_INFINITY);
-    // Without audio in between each is told and counted: that is no stream with a fault but a flood, and ends.
+    // Without audio in between each is reported and counted: that is a flood, and it ends the stream.
     if (this.#sentBytes > MAX_BYTES_OF_EVERY_FAULT && frames > 0 && frames < FRAMES_PER_FAULT) return;
     this.#faultToldAt.set(message, this.#receivedFrames);
     this.#sendError(message);
@@ -446,7 +446,7 @@ export class LiveChannel {
   }
 }
 
-/** Whether a text has more than so many bytes in UTF-8; encoded only where its length leaves that open. */
+/** Whether a text has more than `bytes` bytes in UTF-8; encoded only where its length leaves that open. */
 function isLonger(text: string, bytes: number): boolean {
   return text.length > bytes || (3 * text.length > bytes && new TextEncoder().encode(text).length > bytes);
 }

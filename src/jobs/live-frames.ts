@@ -142,7 +142,7 @@ export class LiveInput {
     return { receivedSamples: this.#received, returnedSamples: this.#returned, tail: this.#tail };
   }
 
-  /** Frees the resampler's memory, which nobody else would: it is not the garbage collector's. */
+  /** Frees the resampler's memory, which the garbage collector does not. */
   suspend(): InputState {
     this.#resampler?.close();
     this.#resampler = undefined;

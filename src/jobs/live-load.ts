@@ -56,7 +56,7 @@ export interface FrameTimes {
 
 /**
  * The frames of a stream against the clock. `expectedAt` counts frames from the first one on: a network or a thread
- * that stalls, and then delivers all at once, makes no client too fast. `dueAt` begins anew with each frame that comes
+ * that stalls, and then delivers all at once, makes no client too fast. `dueAt` starts again with each frame that comes
  * late.
  */
 export class Pace {

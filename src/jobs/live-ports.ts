@@ -47,7 +47,7 @@ export interface LiveStore {
   openSince(createdBefore: number, startedBefore: number, limit: number): Promise<string[]>;
 }
 
-/** What a stream's object is told when the stream is created. Voiceprints are here and nowhere else. */
+/** What a stream's object gets when the stream is created. Voiceprints are here and nowhere else. */
 export interface StreamSetup {
   readonly streamId: string;
   /** SHA-256 of the token. */
@@ -117,15 +117,15 @@ export const RESUME_EVERY_MS = 10_000;
 /** A larger frame ends the stream. */
 export const MAX_FRAME_BYTES = 1024 * 1024;
 /**
- * Text sent over one stream. The platform tells nobody how much of it a client has read, so all of it counts as unread:
- * this is what a client that never reads can make the service hold. Five hours in which two people interrupt each other
- * all the time, both named in a hundred characters, have 5.6 MB.
+ * Text sent over one stream. The platform does not report how much of it a client has read, so all of it counts as
+ * unread: this is what a client that never reads can make the service hold. Five hours in which two people interrupt
+ * each other all the time, both named in a hundred characters, have 5.6 MB.
  */
 export const MAX_SENT_BYTES = 8 * 1024 * 1024;
 /** Of these, what corrections may have; beyond, a stream goes on without any. */
 export const MAX_CORRECTION_BYTES = 1024 * 1024;
 /**
- * Text up to which each fault of a client is told. Beyond, one that repeats while audio comes is told once in so many
+ * Text up to which each fault of a client is reported. Beyond, one that repeats during audio is reported once in some
  * frames: with each frame of five hours, it would have a client that reads taken for one that does not.
  */
 export const MAX_BYTES_OF_EVERY_FAULT = 1024 * 1024;

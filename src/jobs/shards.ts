@@ -79,7 +79,7 @@ export async function handOutAgain(ports: HandOutPorts, jobId: string, state: In
   await ports.progress.begin(jobId, tag);
   if (state.recording) return ports.progress.expect(jobId, tag, state.recording.shardCount);
   await ports.progress.ready(jobId, tag, readyShards(state.chunks * CHUNK_SAMPLES));
-  // Another version may have read the recording to its end meanwhile: then nobody continues with this one's reading.
+  // Another version may have read the recording to its end meanwhile: then this version's reading is not continued.
   await requestIngest(ports, jobId);
 }
 
@@ -152,7 +152,7 @@ export interface StageTimes {
 /** Four seconds at 16 kHz: some ten milliseconds of decoding. */
 const GATHERED_SAMPLES = 64_000;
 
-/** As long as a block is at most; a longer one would have the array made anew. */
+/** Maximum length of a block; a longer one would allocate the array again. */
 const LONGEST_BLOCK_SAMPLES = 16_000;
 
 /**

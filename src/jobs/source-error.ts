@@ -32,7 +32,7 @@ export interface SourceError {
   readonly message: string;
 }
 
-/** A read that failed for good, after the retries. */
+/** A read that failed permanently, after the retries. */
 export class SourceReadError extends Error {
   constructor(readonly error: SourceError) {
     super(error.message);

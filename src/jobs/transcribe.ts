@@ -37,8 +37,8 @@ interface PieceWords {
 
 /**
  * Last step of a job with a transcription: sends the pieces of the recording to the engine, assigns the words to
- * speakers and ends the job. Stored pieces are not sent again. If the engine fails for good, the job succeeds without a
- * transcript and with a warning.
+ * speakers and ends the job. Stored pieces are not sent again. If the engine fails permanently, the job succeeds
+ * without a transcript and with a warning.
  *
  * @param signal aborted when the job has ended
  * @throws JobGone when the job ended meanwhile

@@ -55,7 +55,7 @@ export class PatientReader {
     }
   }
 
-  /** Starts the time for all of it anew: what came so far was waited for, and then something else. */
+  /** Restarts the time limit: the time until now was partly spent waiting for something else. */
   restart(): void {
     this.#waitedMs = 0;
   }
@@ -99,7 +99,7 @@ export interface Place {
 }
 
 /**
- * How many places there are in an isolate, and how many of them one account may have: nobody is kept out by one other
+ * Number of places in an isolate, and the maximum for one account: no account is kept out by one other
  * alone.
  */
 export interface PlaceBounds {

@@ -89,7 +89,7 @@ export const LIVE = {
 
   /** Interval at which the voices of a window become items of the clustering. */
   itemEverySeconds: 2,
-  /** Beyond so many items, neighbours of one speaker are joined. */
+  /** Beyond this number of items, neighbours of one speaker are joined. */
   maxItems: 200,
   /** Times of the first clusterings, and the interval after the last of them. */
   reclusterSeconds: [6, 10, 14, 20, 26, 32, 40, 50, 60],

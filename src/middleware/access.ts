@@ -58,7 +58,7 @@ export function requireScope(scope: Scope): AppMiddleware {
   };
 }
 
-/** The platform counts in windows of a minute and does not tell how much of one is left. */
+/** The platform counts in windows of a minute and does not report how much of one is left. */
 export const FLOOD_REFUSAL: Refusal = { kind: 'too_many_requests', retryAfterSeconds: 60 };
 
 /**
@@ -74,8 +74,8 @@ export const limitClient: AppMiddleware = async (c, next) => {
 const READS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Counts the request in its account's window for the endpoint and tells the client where it stands. A request beyond
- * the limit goes on: whatever else is wrong with it is told first, and `endpoint.ts` refuses it right before its work
+ * Counts the request in its account's window for the endpoint and reports the count to the client. A request beyond
+ * the limit goes on: other faults of it are reported first, and `endpoint.ts` refuses it right before its work
  * begins. Comes behind `authenticate`, before everything that may refuse.
  *
  * @param endpoint route pattern; undefined for addresses and methods that there are none for, which share one window

@@ -4,7 +4,7 @@ import type { AppContext, AppMiddleware } from './context.ts';
 
 export const REQUEST_ID_HEADER = 'X-Request-Id';
 
-/** Gives every request an id of its own and every answer the header that tells it. Must come first. */
+/** Gives every request an id, and every answer a header with it. Must come first. */
 export const requestId: AppMiddleware = async (c, next) => {
   c.set('requestId', crypto.randomUUID());
   await next();
@@ -66,7 +66,7 @@ export const cors: AppMiddleware = (c, next) => {
   return c.req.method === 'OPTIONS' && !preflight ? next() : shared(c, next);
 };
 
-/** What is read of a body that nobody wanted, more than any address takes; beyond it the connection is cut. */
+/** Bytes that are read of an unwanted body, more than any address takes; beyond it the connection is cut. */
 const MAX_DRAINED_BYTES = 2 * 1024 ** 3;
 const MAX_DRAIN_MS = 5 * 60_000;
 /** Bodies up to this length are on their way already: nothing is gained by an answer before their end. */
@@ -119,7 +119,7 @@ async function drop(body: ReadableStream<Uint8Array>): Promise<void> {
       droppedBytes += next.value.length;
     }
   } catch {
-    // The sender is gone: nobody is left to answer.
+    // The sender has gone: there is no one to answer.
   } finally {
     clearTimeout(tooLate);
     reader.releaseLock();

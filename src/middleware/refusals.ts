@@ -4,7 +4,7 @@ import type { Scope } from '../jobs/app-services.ts';
 import { LEAST_CREDIT_SECONDS } from '../jobs/end-job.ts';
 import type { AppContext, AppMiddleware } from './context.ts';
 
-/** When a stream will end nobody knows; asking again sooner is no use. */
+/** The end of a stream is unknown; an earlier retry is no use. */
 const STREAMS_RETRY_SECONDS = 10;
 /** In which a load that was too high may have gone down. */
 const OVERLOAD_RETRY_SECONDS = 5;

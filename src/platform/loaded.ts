@@ -5,7 +5,7 @@ const STALE_MS = 30_000;
 /**
  * Something that an isolate loads once for all its requests. The value is shared, the promise is not: it would never
  * settle for the others where the platform ends the request that had begun the load. Those who come meanwhile look
- * again every 50 ms. A load that fails is begun anew by whoever comes next.
+ * again every 50 ms. The next call repeats a load that failed.
  */
 export class Loaded<T> {
   #value: { readonly of: T } | undefined;

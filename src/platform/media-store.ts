@@ -44,7 +44,7 @@ export interface MediaStore extends MediaService {
 }
 
 /**
- * Recordings in R2, their names in D1. Every upload gets an object of its own under a key that nobody can guess; the
+ * Recordings in R2, their names in D1. Every upload gets an object of its own under a key that cannot be guessed; the
  * name moves to it once it is whole, so that an upload that breaks off leaves the recording of before in place.
  */
 export function createMediaService({ db, bucket, s3, now, ...signingKeys }: MediaDependencies): MediaStore {
@@ -208,7 +208,7 @@ export interface S3Credentials {
 }
 
 /**
- * An address that lets whoever has it do one thing with one object, until it expires. The host is all that is signed of
+ * An address that permits one operation on one object, until it expires. The host is all that is signed of
  * the headers: the sender is free in its Content-Type.
  *
  * @param now milliseconds since the Unix epoch

@@ -43,7 +43,7 @@ const STREAM_AUDIENCE = 'rollcall:live';
 const STREAM_TYPES: Readonly<Record<StreamTokenKind, string>> = { connect: 'stream+jwt', resume: 'resume+jwt' };
 
 /**
- * Tokens of live streams: a JWT with the stream's id as `sub` and a random `jti`. The signature alone tells a forged
+ * Tokens of live streams: a JWT with the stream's id as `sub` and a random `jti`. The signature alone reveals a forged
  * one, so that it costs neither a query nor an object; that a token is used once is the matter of the stream's object.
  */
 export function createStreamTokens(signingKeys: SigningKeys): StreamTokens {
@@ -155,7 +155,7 @@ export interface ListScope {
 }
 
 /**
- * A place in a list as text for its owner: opaque, and signed, so that nobody makes one up or uses it elsewhere.
+ * A place in a list as text for its owner: opaque, and signed, so that it cannot be made up or used elsewhere.
  *
  * @param signingKey base64 of at least 32 bytes
  */

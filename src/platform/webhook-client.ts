@@ -41,7 +41,7 @@ function failure(reason: RetryReason, detail: string) {
   return { ok: false, error: { reason, detail } } as const;
 }
 
-/** The platform names few causes; what it does not tell is `unknown_error`. */
+/** The platform names few causes; the rest is `unknown_error`. */
 function reasonOf(error: unknown, signal: AbortSignal): RetryReason {
   if (signal.aborted) return 'http_timeout';
   const text = error instanceof Error ? error.message.toLowerCase() : '';

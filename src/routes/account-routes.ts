@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi';
 import { KEY_TEST_ANSWER, keyTestSchema, parseUsageQuery, usageReport, usageSchema } from '../contract/account.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
 
-/** GET /v1/test: tells whether a key works. */
+/** GET /v1/test: whether a key works. */
 export const keyTest = endpoint(
   {
     method: 'get',

@@ -91,7 +91,7 @@ function isZodObject(headers: object): boolean {
 function headersOf(status: string, isPublic: boolean, isCounted: boolean): DocumentedHeader[] {
   const names: DocumentedHeader[] = ['X-Request-Id'];
   names.push(...(HEADERS_BY_STATUS[status] ?? []));
-  // Without a good credential there is no account whose window could be told.
+  // Without a good credential there is no account whose window could be reported.
   if (status === '401') return isPublic ? names : [...names, 'WWW-Authenticate'];
   return isCounted ? [...names, ...RATE_HEADERS] : names;
 }

@@ -275,7 +275,7 @@ function watch(c: AppContext, accountId: string, { id: jobId, status }: JobView)
 }
 
 /**
- * An id that is none of ours begins the stream anew: its events tell a state, so nothing is lost and little is
+ * An unknown id starts the stream from the beginning: its events report a state, so nothing is lost and little is
  * repeated.
  */
 function eventId(text: string | undefined): number {

@@ -27,7 +27,7 @@ export interface Waiting {
   readonly accountId: string;
   /** End of the wait, in milliseconds since the Unix epoch. */
   readonly until: number;
-  /** Whether somebody waits still, who may. */
+  /** Whether a client with the right to wait still waits. */
   readonly isOpen: () => boolean | Promise<boolean>;
   /** Called a few times a minute. */
   readonly onHeartbeat?: () => Promise<void>;
@@ -58,7 +58,7 @@ export async function whenSucceeded(
   throw new TranscriptionFault(504, message, { code: 'timeout' });
 }
 
-/** Speakers below this confidence are somebody else, and get a letter. */
+/** Speakers below this confidence are unknown, and get a letter. */
 const MATCH_THRESHOLD = 50;
 const REFERENCES = 'known_speaker_references';
 

@@ -257,7 +257,7 @@ class TranscriptionRun {
   }
 
   /**
-   * Ends the jobs that still work, unless the client is told to read them later.
+   * Ends the jobs that still work, unless the client was referred to them for later.
    *
    * @throws what is no fault of a transcription
    */

@@ -31,7 +31,7 @@ export function enrol(diarization: Diarization, sameLogOdds: (a: SpeakerVoice, b
   const main = seconds.indexOf(Math.max(...seconds));
   const voice = voices[main];
   if (voice === undefined || !hasEnoughSpeech(voice)) {
-    // Downwards: 0.98 s would be told as the 1.0 s that are asked for.
+    // Downwards: 0.98 s would be reported as the required 1.0 s.
     const found = (Math.floor(10 * (voice?.secondsAlone ?? 0)) / 10).toFixed(1);
     const message = `The recording holds ${found} s of speech of one person; a voiceprint needs at least ${MIN_SPEECH_SECONDS} s.`;
     return { ok: false, error: { kind: 'too_little_speech', message } };

@@ -22,7 +22,7 @@ export interface IdentificationParameters {
 export const DEFAULT_IDENTIFICATION: IdentificationParameters = { slope: 16, offset: -7.2 };
 
 /**
- * Log-odds beyond this are not told apart: more than any two voices have, and their probabilities are still numbers.
+ * Log-odds beyond this are clamped: more than any two voices have, and their probabilities are still numbers.
  */
 const MAX_LOG_ODDS = 700;
 
@@ -86,7 +86,7 @@ export function matchSpeakers(
   const confidence = Array.from(logOdds, (value) => Math.round(100 * probabilityOf(value)));
   // What is shown decides: a confidence of 50 reaches a threshold of 50.
   const reaches = confidence.map((value) => value >= threshold);
-  // With a low threshold somebody unlikely is better than nobody; likely ones are worth their log-odds, or several
+  // With a low threshold an unlikely match is better than none; likely ones are worth their log-odds, or several
   // would be worth less than one.
   const likely = logOdds.map(levelled);
   const lowest = likely.reduce((least, value, index) => (reaches[index] ? Math.min(least, value) : least), 0);

@@ -83,7 +83,7 @@ const RATES_HZ = [0, 88200, 176400, 192000, 8000, 16000, 22050, 24000, 32000, 44
 
 /**
  * The header at `at`, or undefined where there is none: the checksum, the rate and the channel count must be right.
- * Two random bytes in 2^23 or so pass; what `number` says, and the checksum of the whole frame, tell these.
+ * Two random bytes in 2^23 or so pass; `number` and the checksum of the whole frame reveal these.
  */
 export function parseFrameHeader(bytes: Uint8Array, at: number, info: StreamInfo): FlacFrameHeader | undefined {
   if (at + 6 > bytes.length || bytes[at] !== 0xff || (bytes[at + 1] & 0xfe) !== 0xf8) return undefined;

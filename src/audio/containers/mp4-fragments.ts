@@ -81,7 +81,7 @@ async function findFragment(reader: BlockReader, from: number): Promise<number |
   return undefined;
 }
 
-/** What of a track tells when it begins: its clock, and where its packets are. */
+/** What determines when a track begins: its clock, and where its packets are. */
 export interface TrackClock {
   readonly id: number;
   readonly timescale: number;
@@ -190,7 +190,7 @@ export async function* walkFragments(
 /** Fragments looked at to see when each track begins. */
 const FIRST_FRAGMENTS = 4;
 
-/** When each of so many tracks begins, by the first fragments. */
+/** When each track begins, by the first fragments. */
 export async function fragmentStarts(reader: BlockReader, walk: FragmentWalk, tracks: number): Promise<FragmentStarts> {
   const starts: FragmentStarts = new Map();
   let fragments = 0;

@@ -110,7 +110,7 @@ async function* chunkRuns(reader: BlockReader, { runs, chunks }: SampleTables) {
   for (let run = 0; run <= runs.count; run++) {
     const view = run < runs.count ? await reader.peekTable(runs.offset + 12 * run, 12) : undefined;
     if (view && view.length < 12) return;
-    // Read at once: whoever takes a run uses the reader.
+    // Read at once: the consumer of a run uses the reader.
     const firstChunk = view ? u32be(view, 0) - 1 : chunks.count;
     const perChunk = view ? u32be(view, 4) : 0;
     const description = view ? u32be(view, 8) : 0;

@@ -49,7 +49,7 @@ class FrameBuffer {
 
   append(bytes: Uint8Array): void {
     if (this.#end + bytes.length > this.#buffer.length) {
-      // Nothing in so many bytes was a frame.
+      // No frame was found in this number of bytes.
       this.lose();
     }
     this.#buffer.set(bytes.subarray(0, this.#buffer.length), this.#end);

@@ -360,7 +360,7 @@ async function partOf(
 
 const samplesOf = (format: BlockFormat) => (bytes: number) => blockSamples(format, bytes);
 
-/** Samples of all blocks; the fact chunk tells where the padding of the last one begins. */
+/** Samples of all blocks; the fact chunk says where the padding of the last one begins. */
 function blockTotal(format: BlockFormat, { dataBytes, factSamples }: WavHeader): number {
   const whole = Math.floor(dataBytes / format.blockBytes);
   const perBlock = blockSamples(format, format.blockBytes);

@@ -64,7 +64,7 @@ export class Representatives {
     const { maxItems, minCleanSeconds } = this.limits;
     const quota = Math.max(2, Math.floor((maxItems * block.count) / this.totalRows));
     const good = range(0, block.count).filter((row) => block.cleanSeconds[row] >= minCleanSeconds);
-    // Where all remarks are short the cleanest stand for them: nobody at all would be no speech.
+    // If all speech is short, the cleanest items represent it: without any there would be no speaker.
     const kept = select(block, good.length > 0 ? good : cleanest(block, quota));
     if (kept.count <= quota) {
       release(block.embeddings);

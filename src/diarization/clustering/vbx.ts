@@ -17,7 +17,7 @@ interface VbxParameters {
 }
 
 /**
- * A speaker whose prior falls below this has nobody left, and none comes back: its responsibilities are some 1e-10.
+ * A speaker whose prior falls below this has no items left and gets none back: its responsibilities are some 1e-10.
  * Most of the speakers to start from end like this in the first iterations, and then cost no more time.
  */
 const NOBODY = 1e-9;

@@ -30,7 +30,7 @@ export function admissionOf(db: D1Database, maxWorkSeconds: number): JobAdmissio
 
 /** What a recording counts for before its length is known, in seconds. */
 const ESTIMATED_SECONDS = 3600;
-/** A recording for a voiceprint has at most so many. */
+/** Maximum length of a recording for a voiceprint. */
 const VOICE_SECONDS = 30;
 const MAX_ADMITTED = 50;
 

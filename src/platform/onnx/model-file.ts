@@ -117,7 +117,7 @@ export function readOnnxMetadata(model: Uint8Array): ReadonlyMap<string, string>
 
 /** A model whose large weights lie outside of it. */
 interface ExternalModel {
-  /** The model, where each large tensor is only told by its place in `weights`. */
+  /** The model, in which each large tensor is a reference to its place in `weights`. */
   readonly graph: Uint8Array;
   /** What the places refer to: the file that the model was. */
   readonly weights: Uint8Array;

@@ -165,7 +165,7 @@ let isRunning = false;
  * Runs a session while no other one does. The runtime keeps its arrays of pointers on the WebAssembly stack while it
  * awaits, so that runs which interleave take each other's. On one thread a run awaits nothing but its own microtasks:
  * it ends in the turn of the event loop in which it began, as those do that wait for it. So no invocation can be cut
- * off in the middle of one, unless its isolate goes with it, and nobody waits for a run that is not there any more.
+ * off in the middle of one, unless its isolate goes with it, and no call waits for a run that no longer exists.
  *
  * @param inputs may be views that the caller uses again as soon as this has returned: who waits keeps copies
  */

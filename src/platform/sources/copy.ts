@@ -51,7 +51,7 @@ export async function copyRecording(
   state?: CopyState,
 ): Promise<CopyEnd> {
   try {
-    // The copy was completed by a call that was interrupted right afterwards.
+    // The copy was completed by a call that was interrupted directly after it.
     if (await target.bucket.head(target.key)) return await finish(target);
     return await (state ? goOn(client, url, target, state) : begin(client, url, target));
   } catch (error) {

@@ -14,7 +14,7 @@ export interface SourcesOptions extends Partial<HttpClient> {
 
 const HEADERS_TIMEOUT_MS = 15_000;
 /**
- * For who waits in a queue's consumer: a server that is slower is asked again by the copy, which blocks nobody else.
+ * For a queue's consumer: a slower server is asked again by the copy, which blocks no other job.
  */
 const OPEN_TIMEOUT_MS = 4000;
 const OPEN_BACKOFF_MS = [200, 1000];

@@ -163,7 +163,7 @@ class WasmDecoder implements PacketDecoder {
     if (this.runtime) this.runtime.broken = true;
   }
 
-  /** The live runtime; opens there anew when the one before is broken. */
+  /** The live runtime; opened again if the one before is broken. */
   private ready(): Runtime | undefined {
     if (this.closed) return undefined;
     const runtime = this.current();
