@@ -78,7 +78,7 @@ async function contractTypes() {
     export { z } from 'zod';
     export * from './src/contract/jobs.ts';
     export * from './src/contract/outputs.ts';
-    export * from './src/contract/usage.ts';`;
+    export * from './src/contract/account.ts';`;
   const bundle = join(scratch, 'contract.mjs');
   await build({
     stdin: { contents: entry, resolveDir: root, loader: 'ts' },
