@@ -210,7 +210,7 @@ export function shapeFault(name: string, sampleRateHz: number, channels: number)
  * @param where 'The WAV file'
  */
 export const trailingFileWarning = (where: string): string =>
-  `Behind the recording ${where.replace(/^The/, 'the')} holds another one, which was left out.`;
+  `${where} contains a second recording after the first; it was left out.`;
 
 /** Steps that may pass in a row without a packet: real files have some tens. */
 const MOST_STEPS = 200_000;
@@ -249,4 +249,4 @@ export class StepBudget {
  * @param where 'The OGG file'
  */
 export const endlessWalkWarning = (where: string): string =>
-  `${where} goes on for very long with nothing in it; what may come behind that was left out.`;
+  `${where} has a very long span without audio; what follows was left out.`;

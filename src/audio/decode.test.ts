@@ -345,7 +345,7 @@ it('says when there are more packets than are read', async () => {
   const { end } = await decode(partOf({ runs: runsOf(30) }), 0, restart);
   expect(end).toEqual({
     totalSamples: 10 * PACKET,
-    warning: 'The file has more than 24000000 packets; what is behind them was left out.',
+    warning: 'The file has more than 24000000 packets; what follows was left out.',
   });
 });
 

@@ -236,7 +236,7 @@ export class Decoding {
       brokenTimes: this.#jumps.brokenTimes + clock.state.brokenTimes,
     };
     this.#warnings.push(
-      ...(hasTooMany ? [`${part.where} has more than ${packets} packets; what is behind them was left out.`] : []),
+      ...(hasTooMany ? [`${part.where} has more than ${packets} packets; what follows was left out.`] : []),
       ...((await part.warnings?.(faults, end)) ?? []),
     );
   }

@@ -34,7 +34,7 @@ describe.each(Object.entries(files))('%s', (_name, [name, file]) => {
     const [alone, both] = [await indexOf(file), await indexOf(concat(file, file))];
     expect(alone.warning).toBeUndefined();
     expect(both.totalSamples).toBe(alone.totalSamples);
-    expect(both.warning).toBe(`Behind the recording the ${name} file holds another one, which was left out.`);
+    expect(both.warning).toBe(`The ${name} file contains a second recording after the first; it was left out.`);
   });
 
   it('tags and padding behind it are nothing', async () => {
@@ -47,14 +47,14 @@ describe.each(Object.entries(files))('%s', (_name, [name, file]) => {
   });
 });
 
-it('bytes behind the samples of a WAV file that are no chunk are said', async () => {
+it('bytes after the samples of a WAV file that are no chunk are said', async () => {
   const stale = wavFile(
     { sampleRateHz: 16000, channels: 1, tag: 1, bits: 16, declaredBytes: 2000 },
     wav16(tone, 16000),
   );
   const index = await indexOf(stale);
   expect(index.totalSamples).toBe(1000);
-  expect(index.warning).toMatch(/^\d+ bytes behind the samples of the WAV file/);
+  expect(index.warning).toMatch(/^\d+ bytes after the samples of the WAV file/);
 });
 
 describe('FLAC', () => {

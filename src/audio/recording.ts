@@ -54,7 +54,7 @@ export async function openPart(reader: BlockReader, decoders: DecoderPort): Prom
   }
 }
 
-export const DAMAGED_SIZE = fail('corrupt', 'The file is damaged: a part of it states a size that cannot be.');
+export const DAMAGED_SIZE = fail('corrupt', 'The file is damaged: it states an impossible size.');
 
 /** What is refused for its coding alone can be sent in another; what is encrypted or out of bounds cannot. */
 function advised(opened: AudioResult<Part>): AudioResult<Part> {

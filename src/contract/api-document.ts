@@ -183,7 +183,7 @@ export function registerShared(registry: OpenAPIHono['openAPIRegistry']): void {
     summary: 'A job has ended',
     description:
       'Sent to the `webhook` of a job when it has succeeded, failed or been canceled. With `webhookStatusOnly` the body is ' +
-      '`jobId` and `status` alone. Anything but a 2xx within 10 seconds is tried again at once, after 1 minute and after 5 minutes.',
+      '`jobId` and `status` alone. An answer other than 2xx within 10 seconds is tried again at once, after 1 minute and after 5 minutes.',
     request: {
       headers: callbackHeaders,
       body: { required: true, content: { 'application/json': { schema: callbackSchema } } },

@@ -54,7 +54,7 @@ describe('a data: URL', () => {
     'data:audio/wav;base64,',
     'data:;base64,====',
     'data:;base64,%0A ',
-  ])('%j has no data', (url) => expect(dataUrlFault(url)).toBe('The data: URL has no data.'));
+  ])('%j has no data', (url) => expect(dataUrlFault(url)).toBe('The data: URL has no data after the comma.'));
 
   it('holds at most 8 MiB, exactly', () => {
     const base64 = (bytes: number) => `data:;base64,${Buffer.alloc(bytes).toString('base64')}`;

@@ -108,7 +108,7 @@ export class Base64Reader {
   }
 }
 
-const NO_DATA = 'The data: URL has no data.';
+const NO_DATA = 'The data: URL has no data after the comma.';
 const BASE64_MARK = /;\s*base64\s*$/i;
 const PERCENT = 0x25;
 const PAD = 0x3d;

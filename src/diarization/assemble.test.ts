@@ -181,7 +181,7 @@ describe('assemble', () => {
     it('that there is too little speech for gives a warning', async () => {
       const diarization = await diarize(recording([[[1], 2]]), { numSpeakers: 4 });
       expect(diarization.speakers).toBe(1);
-      expect(diarization.warning).toMatch(/4 speakers were asked for.*only 1/);
+      expect(diarization.warning).toMatch(/4 speakers were requested.*only 1/);
       const atLeast = await diarize(recording([[[1], 2]]), { minSpeakers: 2 });
       expect(atLeast.warning).toMatch(/at least 2 speakers/);
     });
@@ -206,7 +206,7 @@ describe('assemble', () => {
     it('is bounded', async () => {
       const { speakers, warning } = await diarize(TALK, { numSpeakers: 1_000_000 });
       expect(speakers).toBeLessThanOrEqual(100);
-      expect(warning).toMatch(/^1000000 speakers were asked for; at most 100 can be told apart, \d+ were found\.$/);
+      expect(warning).toMatch(/^1000000 speakers were requested; at most 100 can be distinguished, \d+ were found\.$/);
     });
 
     it('counts every label from first appearance, without holes', async () => {

@@ -176,8 +176,8 @@ function warningFor(found: number, { numSpeakers, minSpeakers }: SpeakerRequest)
   if (found >= wanted) return undefined;
   const asked = numSpeakers != null ? `${wanted} speakers were` : `at least ${wanted} speakers were`;
   if (wanted > MAX_SPEAKERS)
-    return `${asked} asked for; at most ${MAX_SPEAKERS} can be told apart, ${found} were found.`;
-  return `${asked} asked for, but only ${found} could be told apart in this recording.`;
+    return `${asked} requested; at most ${MAX_SPEAKERS} can be distinguished, ${found} were found.`;
+  return `${asked} requested; only ${found} could be distinguished.`;
 }
 
 function noSpeech(loudestDb = SILENCE_DB): Result<never, NoSpeech> {

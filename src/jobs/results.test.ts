@@ -37,7 +37,7 @@ it("two copies of an assembly read their own speakers' tracks: the slower one's 
 });
 
 it('channels that cancel each other out are hinted at, and quiet recordings are left alone', () => {
-  const hint = /its 2 channels are very quiet.*upside down.*send one of them alone\.$/;
+  const hint = /its 2 channels is very quiet.*opposite phase.*send one of them alone\.$/;
   expect(lostInTheMix(2, -127, 'nothing found')).toMatch(hint);
   // What Vorbis leaves of two channels that cancel each other out.
   expect(lostInTheMix(2, -36, 'nothing found')).toMatch(hint);

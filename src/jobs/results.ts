@@ -231,7 +231,7 @@ export async function identification(
   const embeddingId = voices[0]?.embeddingId ?? '';
   // They were checked when the job was made; the models may have been changed since.
   if (references.length < submitted.length || references.some((reference) => !isComparable(reference, voices))) {
-    const message = `The voiceprints were made with other models than ${embeddingId}, which is in use; make them again.`;
+    const message = `The voiceprints are of another embedding model than ${embeddingId}. Make them again.`;
     return { ok: false, error: { code: 'voiceprint_outdated', message } };
   }
   const logOdds = logOddsOf(voices, references, ports.identification(embeddingId));
@@ -268,7 +268,7 @@ export function lostInTheMix(
 ): string | undefined {
   if (channels < 2 || loudestDb >= SUSPICIOUS_DB[outcome]) return undefined;
   return (
-    `Mixed into one, its ${channels} channels are very quiet: where one is another upside down, they cancel each other out. ` +
-    'If there is sound in them, send one of them alone.'
+    `The mean of its ${channels} channels is very quiet: channels of opposite phase cancel each other out. ` +
+    'If they have sound, send one of them alone.'
   );
 }

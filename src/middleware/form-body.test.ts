@@ -78,7 +78,7 @@ describe('a form', () => {
 
   it('is refused with two files', async () => {
     const two = bytesOf(part('file', 'a', 'a') + part('file', 'b', 'b') + END);
-    expect(await read([two])).toEqual(fault('must be there once', 'file'));
+    expect(await read([two])).toEqual(fault('must be sent exactly once', 'file'));
   });
 
   it('is bounded, declared or not, in all and in its fields', async () => {

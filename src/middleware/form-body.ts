@@ -66,7 +66,7 @@ async function readParts(parts: PartReader, { fileField, takeFile }: FormOptions
       const name = part.name.replace(/\[\d*\]$/, '');
       fields.set(name, [...(fields.get(name) ?? []), part.value]);
     } else if (part.kind === 'file') {
-      if (hasFile) throw new Refused(invalid('must be there once', fileField));
+      if (hasFile) throw new Refused(invalid('must be sent exactly once', fileField));
       hasFile = true;
       const refusal = await takeFile(parts.fileStream()).catch((error: unknown) => {
         // What the sender did wrong is the cause of whatever the receiver fails with.

@@ -242,7 +242,7 @@ class TranscriptionRun {
     };
     const [names] = await Promise.all([this.#names(waiting), whenSucceeded(waiting, this.#jobId, 'file')]);
     const transcript = await this.#services.jobs.openTranscript(this.#jobId);
-    if (!transcript) throw new TranscriptionFault(400, 'The output of the job has gone.', { code: 'deleted' });
+    if (!transcript) throw new TranscriptionFault(400, 'The output of the job was deleted.', { code: 'deleted' });
     if (transcript.ok) return { transcript: transcript.value, names };
     const { warning = 'The recording could not be transcribed.' } = transcript.error;
     const message = `${warning} Who spoke when is in GET /v1/jobs/${this.#jobId}.`;

@@ -38,7 +38,7 @@ describe('enrolment', () => {
   it('takes who talks most, and says that others were left out', () => {
     const enrolled = enrol(diarization(0.8, 14, 0.9), different);
     expect(enrolled).toMatchObject({ ok: true, value: { voice: { secondsAlone: 14 } } });
-    expect(enrolled.ok && enrolled.value.warning).toMatch(/^1\.7 s sound like somebody else/);
+    expect(enrolled.ok && enrolled.value.warning).toMatch(/^1\.7 s of another voice/);
     // Two seconds and more count by their share.
     expect(enrol(diarization(20, 2.5), different)).toMatchObject({ ok: true });
     expect(enrol(diarization(9, 2.5), different)).toMatchObject({ ok: false });

@@ -45,10 +45,10 @@ export function enrol(diarization: Diarization, sameLogOdds: (a: SpeakerVoice, b
   }
   const warnings = [];
   if (others.length > 0) {
-    warnings.push(`${otherSeconds.toFixed(1)} s sound like somebody else and were left out.`);
+    warnings.push(`${otherSeconds.toFixed(1)} s of another voice were left out.`);
   }
   if (voice.secondsAlone < GOOD_SPEECH_SECONDS) {
-    warnings.push(`Made from ${voice.secondsAlone.toFixed(1)} s of speech; 10 to 30 s match more surely.`);
+    warnings.push(`Made from ${voice.secondsAlone.toFixed(1)} s of speech; 10 to 30 s match more reliably.`);
   }
   return { ok: true, value: { voice, ...(warnings.length > 0 && { warning: warnings.join(' ') }) } };
 }

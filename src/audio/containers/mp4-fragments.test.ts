@@ -151,7 +151,7 @@ describe('files after one another', () => {
     ]) {
       const [alone, index] = [await indexOf(first), await indexOf(concat(first, second))];
       expect(index.totalSamples).toBe(alone.totalSamples);
-      expect(index.warning).toBe('Behind the recording the MP4 file holds another one, which was left out.');
+      expect(index.warning).toBe('The MP4 file contains a second recording after the first; it was left out.');
     }
   });
 

@@ -188,7 +188,7 @@ describe.each(Object.keys(files))('packets by %s in the same bytes', (kind) => {
   it('thousands of times are not: a file of 20 KB took a minute', async () => {
     const file = files[kind](1000);
     const index = await indexAs('mp4', file);
-    expect(index.warning).toBe('The MP4 file plays the same bytes again and again; what is behind was left out.');
+    expect(index.warning).toBe('The MP4 file plays the same bytes again and again; what follows was left out.');
     // All packets that fit in twice the bytes of the file.
     expect(index.durationSeconds).toBeLessThan(1);
     const started = performance.now();

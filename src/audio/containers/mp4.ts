@@ -293,7 +293,7 @@ const IMAGE_BRANDS = new Set(['heic', 'heix', 'heim', 'heis', 'hevc', 'hevx', 'm
 const WHERE = 'The MP4 file';
 const OTHERS = 'Parts of the sound of the MP4 file are coded in another way than its beginning; they were left out.';
 const DAMAGED = 'Parts of the MP4 file are damaged and were left out.';
-const ENDLESS = 'The MP4 file plays the same bytes again and again; what is behind was left out.';
+const ENDLESS = 'The MP4 file plays the same bytes again and again; what follows was left out.';
 /** Boxes looked at after the index; some writers put down a box for each chunk. */
 const MAX_BOXES_BEHIND = 1000;
 

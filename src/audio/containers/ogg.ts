@@ -198,7 +198,7 @@ const LATER_PART = 'A later part of the OGG file could not be read and was left 
 const OTHER_RATE = 'A later part of the OGG file has another sample rate and was left out.';
 /** Recordings in one file: a day of internet radio with one for each song has some 400. */
 const MAX_LINKS = 1024;
-const TOO_MANY = `${WHERE} holds more than ${MAX_LINKS} recordings behind one another; the rest was left out.`;
+const TOO_MANY = `${WHERE} holds more than ${MAX_LINKS} recordings one after another; the rest was left out.`;
 
 /** What all recordings of a file have in common. */
 interface OggFile {

@@ -145,7 +145,7 @@ describe('sizes in the header', () => {
       const index = await indexOf(wavFile({ ...base, tail }, data));
       expect(index).toMatchObject({
         totalSamples: 1000,
-        warning: expect.stringMatching(/^\d+ bytes behind the samples/),
+        warning: expect.stringMatching(/^\d+ bytes after the samples/),
       });
       expect((await indexOf(wavFile({ ...base, tail: new Uint8Array(tail.length) }, data))).warning).toBeUndefined();
     }

@@ -292,7 +292,7 @@ async function trailingDataWarning(reader: BlockReader, from: number): Promise<s
   const head = await reader.peek(sound, 16);
   if (TAGS.some((tag) => hasAscii(head, 0, tag))) return [];
   return [
-    `${rest} bytes behind the samples of the WAV file belong to nothing that its header names and were left out.`,
+    `${rest} bytes after the samples of the WAV file are not described by its header and were left out.`,
   ];
 }
 

@@ -354,7 +354,7 @@ class HttpStream implements ByteStream {
     const range = parseContentRange(headers.get('Content-Range'));
     if (range?.total !== undefined && range.total !== sizeBytes) return CHANGED;
     if (range?.start !== this.#at || isEncoded(headers)) {
-      return { kind: 'server_error', message: `The server ${url.host} sent another part than was asked for.` };
+      return { kind: 'server_error', message: `The server ${url.host} sent another byte range than requested.` };
     }
     return undefined;
   }
@@ -385,5 +385,5 @@ const brokeOff = (host: string): SourceError => ({
 
 const incomplete = (host: string, sizeBytes: number): SourceError => ({
   kind: 'incomplete',
-  message: `The server ${host} states ${sizeBytes} bytes for the recording, but what it sends ends before.`,
+  message: `The server ${host} announced ${sizeBytes} bytes but sent fewer.`,
 });

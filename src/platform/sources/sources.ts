@@ -91,7 +91,7 @@ const PIECE_CHARS = 512 * 1024;
 /** The bytes of a `data:` URL, base64 or percent-encoded, at most 8 MiB. @param pause lets others run */
 export async function decodeDataUrl(url: string, pause: () => Promise<void>): Promise<SourceResult<Uint8Array>> {
   const data = dataOf(url);
-  if (!data) return refuse('invalid_url', 'The data: URL has no data.');
+  if (!data) return refuse('invalid_url', 'The data: URL has no data after the comma.');
   const decoded = data.isBase64
     ? await fromBase64(url, data.from, pause)
     : { ok: true as const, value: await fromPercent(url, data.from, pause) };
