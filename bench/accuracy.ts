@@ -64,9 +64,10 @@ ${recordingTable(recordings, service)}
 
 ### Confidence
 
-The \`confidence\` of a frame against being right (exactly the reference's speakers under the best mapping), and a turn's confidence for its own
-speaker against that speaker really talking for at least half of the turn. AUC: chance that something right has a higher confidence than something wrong. Calibration error: mean
-distance between confidence and share right, over ten bins.
+The \`confidence\` of a frame against its correctness (exactly the reference's speakers under the best mapping), and
+that of a turn's speaker against that speaker talking for at least half of the turn. AUC: probability that a correct one
+has a higher confidence than a wrong one. Calibration error: mean distance between confidence and share correct, over
+ten bins.
 
 ${table(
   ['segmentation', 'setting', 'of', 'number', 'right', 'mean confidence', 'correlation', 'AUC', 'calibration error'],
@@ -83,12 +84,12 @@ function derRows(recordings: readonly LabelledRecording[], { settings }: Service
   return settings.flatMap(({ label, setting, errors, oracleErrors, givenErrors }) => [
     [label, `**${setting}**`, ...ratesOf(recordings, errors)],
     [label, `${setting}, number of speakers given`, ...ratesOf(recordings, givenErrors)],
-    // The oracle is given the speakers: how many it finds says nothing.
+    // The oracle knows the speakers: their number is no result.
     [label, `${setting}, oracle clustering`, ...ratesOf(recordings, oracleErrors).slice(0, -1), '–'],
   ]);
 }
 
-/** Rates of every set, the mean with its interval, the parts of the error, and how often the number was right. */
+/** Rates of every set, the mean with its interval, the kinds of error, and recordings with the right speaker count. */
 function ratesOf(recordings: readonly LabelledRecording[], errors: readonly DiarizationError[]): string[] {
   const perSet: SetErrors[] = setsOf(recordings).map((set) => ({
     set,
@@ -137,15 +138,15 @@ function reliabilityTable({ bins }: Agreement): string {
   return table(['confidence', 'frames', 'mean', 'right, %'], rows);
 }
 
-/** One setting with one pack over all recordings, in their order. */
+/** Results of one setting and pack over all recordings, in the order of the recordings. */
 interface SettingResult {
   /** Segmentation model of the setting. */
   readonly label: string;
   readonly setting: Setting;
   readonly errors: readonly DiarizationError[];
-  /** The same with the true speakers in place of the clustering. */
+  /** With the true speakers instead of the clustering. */
   readonly oracleErrors: readonly DiarizationError[];
-  /** The same with the true number of speakers asked for. */
+  /** With the true number of speakers requested. */
   readonly givenErrors: readonly DiarizationError[];
   readonly frames: readonly Judged[];
   readonly turns: readonly Judged[];
@@ -153,7 +154,7 @@ interface SettingResult {
 
 interface ServiceResult {
   readonly settings: readonly SettingResult[];
-  /** Names of the recordings whose output through the real service was compared with the one measured here. */
+  /** Names of the recordings whose output here was compared with that of the real service. */
   readonly provenThroughService: readonly string[];
 }
 
@@ -164,7 +165,7 @@ export async function measureAccuracy(labelled: readonly LabelledRecording[] | u
   return renderAccuracy(recordings, await measureService(recordings), sweepSherpa(recordings), '`../shared/audio`');
 }
 
-/** The same on the generated meetings. */
+/** The accuracy section on the generated meetings. */
 export async function measureMeetings(): Promise<string> {
   const recordings = await loadGeneratedMeetings(nodeAudio());
   if (!recordings) return '**Not measured:** `ROLLCALL_MEETINGS` names no folder of generated meetings.';
@@ -212,10 +213,10 @@ async function measureSetting(
 }
 
 /**
- * The tables are made in this process, because it is quicker. That the service gives the same is shown on the shortest
- * recording of each set: its whole answer must be equal.
+ * Checks on the shortest recording of each set that the service's output equals that of this process, which makes the
+ * tables because it is faster.
  *
- * @throws Error when one differs
+ * @throws Error if an output differs
  */
 async function compareWithService(recordings: readonly LabelledRecording[]): Promise<string[]> {
   const shortest = setsOf(recordings).map((set) =>

@@ -8,14 +8,14 @@ import { table } from './report.ts';
 import { say } from './shared.ts';
 
 const CLIENTS = 50;
-/** Short turns of endpoint and floor, so that whatever else the machine does falls on both. */
+/** Endpoint and floor alternate in short rounds, so that other load of the machine affects both. */
 const ROUNDS = 3;
 const WARM_UP_SECONDS = 2;
 const ROUND_SECONDS = 4;
 
 /**
- * A Worker that answers a constant, in the same workerd behind the same entry: what is left of the time when nothing is
- * done. It reads the body: workerd cuts the connection of a request that is answered before.
+ * A Worker that answers a constant in the same workerd, behind the same entry: the least time of a request. It reads
+ * the body, because workerd cuts the connection of a request that is answered earlier.
  */
 const FLOOR_PATH = '/bench-floor';
 const FLOOR = {
@@ -34,7 +34,7 @@ interface Measured {
   readonly floor: LoadResult;
 }
 
-/** Latency and throughput of the API itself, many clients at once, no inference. */
+/** Latency and throughput of the API with concurrent clients, without inference. */
 export async function measureApi(): Promise<string> {
   const service = await BenchService.start({ beside: FLOOR });
   try {
@@ -65,7 +65,7 @@ async function measureOne(origin: string, request: LoadRequest): Promise<Omit<Me
   return { endpoint: together(endpoint), floor: together(floor) };
 }
 
-/** The requests that are measured. The job that they read, and make again, has ended before. */
+/** The requests that are measured. The job that they read and replay has ended before. */
 async function requests(service: BenchService): Promise<[string, LoadRequest][]> {
   const recording = new Uint8Array(readFileSync(join(projectDir, 'test/fixtures/conversation.mp3')));
   const url = await service.upload('conversation', recording);
@@ -103,10 +103,11 @@ function render(rows: readonly Measured[]): string {
     ...figures(floor),
     (percentile(endpoint.latenciesMs, 0.5) / percentile(floor.latenciesMs, 0.5)).toFixed(1),
   ]);
-  return `${CLIENTS} clients at once, each waiting for its answer before it sends the next request, ${ROUNDS * ROUND_SECONDS} s for each row, against the real
-service in one local workerd, whose one thread runs the Worker, D1 and R2. The floor is a Worker in the same workerd that answers a
-constant to the same requests, in turns with the endpoint. The replay carries an Idempotency-Key that is known, so that no job is made; the
-job that is read has an output of a 56 s recording. The load comes from the same machine.
+  return `${CLIENTS} concurrent clients, each waiting for its answer before it sends the next request,
+${ROUNDS * ROUND_SECONDS} s for each row, against the real service in one local workerd, whose one thread runs the
+Worker, D1 and R2. The floor is a Worker in the same workerd that answers a constant to the same requests, in
+alternation with the endpoint. The replay carries a known Idempotency-Key, so that no job is created; the job that is
+read has the output of a 56 s recording. The load comes from the same machine.
 
 ${table(head, cells)}`;
 }

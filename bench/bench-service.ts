@@ -60,33 +60,33 @@ export function listen(server: Server): Promise<Pick<FileServer, 'url' | 'close'
   });
 }
 
-/** Requests a minute that no measurement reaches. */
+/** Limit of requests a minute, above what any measurement sends. */
 const UNLIMITED = 1_000_000_000;
-/** Lines after which a job logs nothing that is waited for. */
+/** Events that end a job's log. */
 const ENDS = new Set(['job_succeeded', 'job_failed', 'job_canceled']);
 const LOOK_EVERY_MS = 20;
 
 /** One structured line of the Worker's log. */
 export interface LogEntry {
   readonly event: string;
-  /** When it came from workerd, milliseconds of this machine's clock. */
+  /** When workerd wrote it, milliseconds of this machine's clock. */
   readonly atMs: number;
   readonly [field: string]: unknown;
 }
 
 export interface FinishedJob {
   readonly output: DiarizeOutput;
-  /** When the job was created, by the service's own clock, which is this machine's. */
+  /** When the job was created, by this machine's clock. */
   readonly createdAtMs: number;
-  /** From the job's creation to its success, by the service's own clock. */
+  /** From the job's creation to its success, by the service's clock. */
   readonly wallMs: number;
-  /** Of the service to the recording's server. */
+  /** Requests of the service to the recording's server. */
   readonly requests: number;
-  /** What the Worker logged for this job. */
+  /** Log lines of this job. */
   readonly log: readonly LogEntry[];
 }
 
-/** A service of its own for a measurement, in real workerd, on a state folder that starts empty. */
+/** A separate service for a measurement, in real workerd, on an empty state folder. */
 export class BenchService {
   private constructor(
     private readonly stateDir: string,
@@ -129,7 +129,7 @@ export class BenchService {
     return this.service.url;
   }
 
-  /** Lets the account `local` send as much as it can, where the service counts requests. */
+  /** Raises the rate limits of the account `local` above what a measurement sends. */
   async raiseLimits(): Promise<void> {
     const run = runSqlOn(this.service.db);
     const columns = await run("SELECT name FROM pragma_table_info('accounts')");
@@ -186,28 +186,28 @@ export class BenchService {
   /** Creates a job. @returns its id */
   async create(request: DiarizeOptions, idempotencyKey: string = randomUUID()): Promise<string> {
     let created = await this.client.diarize(request, idempotencyKey);
-    // While this process computed, the service may have closed the idle connection that the client wants to use again.
+    // The service may have closed the idle connection while this process computed.
     if (!created.ok && created.error.kind === 'unreachable')
       created = await this.client.diarize(request, idempotencyKey);
     if (!created.ok) throw new Error(created.error.message);
     return created.value.jobId;
   }
 
-  /** The job once it has ended, whichever way; as it is when the signal comes. */
+  /** The job when it has ended or the signal aborts. */
   async wait(jobId: string, signal?: AbortSignal): Promise<JobResult> {
     const waited = await this.client.wait(jobId, { pollMs: 500, signal });
     if (!waited.ok) throw new Error(waited.error.message);
     return waited.value;
   }
 
-  /** Cancels a job, and gives it as it is then. @throws Error where the service refuses */
+  /** Cancels a job. @returns its state @throws Error if the service refuses */
   async cancel(jobId: string): Promise<JobResult> {
     const canceled = await this.client.cancel(jobId);
     if (!canceled.ok) throw new Error(canceled.error.message);
     return canceled.value;
   }
 
-  /** What the Worker has logged for a job. */
+  /** Log lines of a job so far. */
   logOf(jobId: string): readonly LogEntry[] {
     return this.entries.filter((entry) => entry.jobId === jobId);
   }
@@ -240,7 +240,7 @@ export class BenchService {
   }
 }
 
-/** Other things than structured lines may be on the log; they give undefined. */
+/** Parses a structured line; undefined for any other text. */
 function parseLogLine(line: string): LogEntry | undefined {
   const start = line.indexOf('{');
   if (start < 0) return undefined;

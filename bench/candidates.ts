@@ -27,7 +27,7 @@ interface Options {
 
 type Measured = Record<string, DiarizationError>;
 
-/** The pack in use with another network in 8 bits (without its front end) in the segmentation slot. */
+/** The pack in use with another segmentation network, in 8 bits and without its front end. */
 function packWithNetwork(label: string, path: string): MeasuredPack {
   const { pack } = packOfService('community-1');
   const { segmentation } = pack;
@@ -41,10 +41,10 @@ function packWithNetwork(label: string, path: string): MeasuredPack {
   return { label, pack: { ...pack, segmentation: { ...segmentation, id: label, files: { network } } } };
 }
 
-/** The same pack with some parameters changed, `all` of the settings' or those of one. */
+/** A pack with changed parameters, for `all` settings or one. */
 function tuned({ label, pack }: MeasuredPack, name: string, tuning: TuningBySetting): MeasuredPack {
   const { segmentation, embedding } = pack;
-  // The embedder's values are laid over those of the segmentation.
+  // The embedder's values override those of the segmentation.
   return { label: `${label}, ${name}`, pack: { ...pack, segmentation, embedding: { ...embedding, tuned: tuning } } };
 }
 
@@ -54,7 +54,7 @@ function candidates({ network, tune }: Options): MeasuredPack[] {
   return packs.flatMap((pack) => [pack, ...tunings.map(([name, tuning]) => tuned(pack, name, tuning))]);
 }
 
-/** All error rates of one recording, by what was measured. */
+/** All error rates of one recording, by the name of the measurement. */
 type Measure = (recording: LabelledRecording) => Promise<Measured>;
 
 async function measureOf(
@@ -84,12 +84,10 @@ async function measureOf(
 }
 
 /**
- * Compares segmentation networks, and parameters, on folders of labelled recordings, before one of them comes into the
- * pack: error rates of the jobs' settings, with perfect clustering, and of live streams. Nothing of it goes into the
- * report.
+ * Compares segmentation networks and parameters on folders of labelled recordings, to choose those of the pack: error
+ * rates of the jobs' settings, with perfect clustering, and of live streams. The report does not contain them.
  */
 async function compare(folders: readonly string[], options: Options): Promise<void> {
-  // Read anew at every look; only here does anybody change them.
   if (options.liveTune) Object.assign(LIVE, JSON.parse(options.liveTune));
   const latenciesMs = options.live.split(',').filter(Boolean).map(Number);
   const packs = candidates(options);

@@ -30,9 +30,9 @@ function tuningOf(text: string): [string, Tuning] {
 }
 
 /**
- * Compares parameters of the assembly (clustering above all) on folders of labelled recordings: the models run once
- * over a recording, and what they said is kept (in `parts` of the bench's cache, to be deleted when code of the
- * analysis changes), so that a hundred tunings take minutes. Nothing of it goes into the report.
+ * Compares parameters of the assembly (mainly of the clustering) on folders of labelled recordings. The models run once
+ * over a recording; their results are kept in `parts` of the bench's cache, so that a hundred tunings take minutes.
+ * Delete that folder when code of the analysis changes. The report does not contain the results.
  */
 async function compare(folders: readonly string[], options: Options): Promise<void> {
   const pack = packOfService();
@@ -80,7 +80,8 @@ async function measure(
 
 const command = new Command('clusterings')
   .description(
-    'Compares parameters of the assembly on folders of labelled recordings (FLAC, an RTTM of the same name beside each). What the models say is kept in the cache.',
+    'Compares parameters of the assembly on folders of labelled recordings (FLAC, an RTTM of the same name beside ' +
+      'each). Results of the models are kept in the cache.',
   )
   .argument('<folders...>')
   .option(

@@ -9,9 +9,10 @@ import { SETTINGS, type Setting } from './speed.ts';
  * print.
  */
 export const COMPARISON_HEAD =
-  '| folder | what is compared | what | DER | missed | false alarm | confusion | right count | too many |\n|---|---|---|--:|--:|--:|--:|--:|--:|\n';
+  '| folder | what is compared | what | DER | missed | false alarm | confusion | right count | too many |\n' +
+  '|---|---|---|--:|--:|--:|--:|--:|--:|\n';
 
-/** Error rate and its parts in per cent, recordings with the right number of speakers, and with more. */
+/** DER and its components in percent, recordings with the right number of speakers, and with too many. */
 export function comparisonRow(
   folder: string,
   label: string,
@@ -25,7 +26,7 @@ export function comparisonRow(
   return `| ${[folder, label, what, ...parts, `${right.length} of ${errors.length}`, more.length].join(' | ')} |\n`;
 }
 
-/** Name of a folder in the table: altered recordings have the same folders below each alteration. */
+/** Name of a folder in the table, with its parent: altered recordings have equal folders below each alteration. */
 export function placeOf(folder: string): string {
   return resolve(folder).split('/').slice(-2).join('/');
 }
@@ -36,7 +37,7 @@ export function named(text: string): [string, string] {
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** Names of the jobs' settings with commas between, for commander; in their own order. */
+/** Parses settings separated by commas, for commander. */
 export function settingsIn(text: string): readonly Setting[] {
   const names = text.split(',').map((name) => name.trim());
   const unknown = names.filter((name) => !SETTINGS.some((setting) => setting === name));

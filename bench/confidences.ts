@@ -17,7 +17,7 @@ interface Options {
   readonly output?: string;
 }
 
-/** [101] by per cent of confidence: how many were wrong, how many right. */
+/** [101] by percent of confidence: numbers of wrong and right frames or turns. */
 type Counts = readonly (readonly [wrong: number, right: number])[];
 
 function countsOf(judged: readonly Judged[]): Counts {
@@ -27,8 +27,8 @@ function countsOf(judged: readonly Judged[]): Counts {
 }
 
 /**
- * What confidences are worth on folders of labelled recordings, and, for `calibration.confidences` in training, how
- * many of each were right. What the models say is kept as for `clusterings.ts`.
+ * Reliability of confidences on folders of labelled recordings, and counts for `calibration.confidences` in training.
+ * Results of the models are kept as for `clusterings.ts`.
  */
 async function measure(folders: readonly string[], { setting, output }: Options): Promise<void> {
   const pack = packOfService();
@@ -72,7 +72,8 @@ function rowOf(folder: string, what: string, judged: readonly Judged[]): string[
 
 const command = new Command('confidences')
   .description(
-    'Compares the confidences of frames and turns with being right, on folders of labelled recordings (FLAC, an RTTM of the same name beside each).',
+    'Compares the confidences of frames and turns with their correctness, on folders of labelled recordings (FLAC, ' +
+      'an RTTM of the same name beside each).',
   )
   .argument('<folders...>')
   .addOption(new Option('--setting <name>', "one of the jobs' settings").choices(SETTINGS).default('precision-2'))

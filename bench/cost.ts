@@ -9,10 +9,10 @@ import { say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 import { type JobTimes, jobTimes } from './stages.ts';
 
-/** The day on which the prices below held. */
+/** Date of the prices below. */
 export const CPU_DAY = '2026-11-21';
 
-/** List prices of the paid plan beyond what it includes, USD a million. */
+/** List prices of the paid plan beyond the included amounts, USD a million. */
 export const USD_PER_MILLION = {
   'CPU milliseconds': 0.02,
   requests: 0.3,
@@ -21,24 +21,20 @@ export const USD_PER_MILLION = {
   'object reads': 0.36,
 } as const;
 
-/** A message is written, read and deleted. */
+/** Write, read and delete of a message. */
 const OPERATIONS_A_MESSAGE = 3;
-/** Its part, its chunks, and the state of the ingest when its message is sent. */
+/** The part of the shard, its chunks, and the state of the ingest when its message is sent. */
 const WRITES_A_SHARD = 1 + SHARD_SAMPLES / CHUNK_SAMPLES + 1;
-/**
- * The first state and the output; one listing looks for a copy of the recording, two clear the work (billed as
- * writes).
- */
+/** The first state and the output; one listing checks for a copy, two delete the work (billed as writes). */
 const WRITES_A_JOB = 5;
-/** Requests and bytes in which a shard reads its chunks: counted on the service's own code. */
+/** Requests and bytes in which a shard reads its chunks, counted with the service's code. */
 const CHUNK_READS = await chunkReads();
 /**
- * The state of the ingest, a look for its part, its chunks; when a job is assembled that joins speakers,
- * its part is opened, its
- * embeddings are read, and all of it twice.
+ * The state of the ingest, a check for the part, the chunks. An assembly that joins speakers opens the part, reads its
+ * embeddings, and reads all of it twice.
  */
 const READS_A_SHARD = 1 + 1 + CHUNK_READS.count + 1 + 1 + 2;
-/** The state of the ingest: by the ingest once, by the assembly twice. */
+/** Reads of the state of the ingest: one by the ingest, two by the assembly. */
 const READS_A_JOB = 3;
 /** Chunks an hour of audio. */
 const CHUNK_BYTES_PER_HOUR = {
@@ -72,12 +68,12 @@ function megabytes(bytes: number): string {
 
 export interface CostItem {
   readonly name: keyof typeof USD_PER_MILLION;
-  /** How many of it an hour of audio takes. */
+  /** Number for an hour of audio. */
   readonly perHour: number;
   readonly usdPerHour: number;
 }
 
-/** What an hour of a job's audio costs on the platform, item by item, CPU first. @param cpuMs of the whole job */
+/** Cost of an hour of a job's audio by item, CPU first. @param cpuMs of the whole job */
 export function costItems(
   cpuMs: number,
   { shards, audioSeconds }: Pick<JobTimes, 'shards' | 'audioSeconds'>,
@@ -104,7 +100,7 @@ interface Measured {
   readonly cpuMs: number;
 }
 
-/** What an hour of audio costs on the platform, item by item, from the CPU that a job of an hour took. */
+/** Cost of an hour of audio by item, from the CPU time of a job of an hour. */
 export async function measureCost(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
   if (!recordings) return '**Not measured:** the recording needs `../shared/audio`.';
   const recording = await tenVoices(recordings, SECONDS, 'music');
@@ -143,10 +139,12 @@ function render(measured: readonly Measured[]): string {
   rows.push(['**all**', ...total.flatMap((usd) => ['', `**${usd.toFixed(6)}**`])]);
   const head = ['an hour of audio', ...measured.flatMap(({ setting }) => [setting, 'USD'])];
   const prices = Object.entries(USD_PER_MILLION).map(([name, usd]) => `${name} ${usd}`);
-  return `A job on an hour of MP3 (44.1 kHz stereo, 128 kbit/s) in a fresh local service that one short job has warmed up. CPU is that of the whole workerd process: the Worker, and the
-local database, buckets and queues, which the platform would not bill as CPU. The platform's list prices of ${CPU_DAY}, in USD a million: ${prices.join(', ')}.
+  return `A job on an hour of MP3 (44.1 kHz stereo, 128 kbit/s) in a fresh local service that one short job has warmed
+up. CPU is that of the whole workerd process: the Worker, and the local database, buckets and queues, which the platform
+would not bill as CPU. The platform's list prices of ${CPU_DAY}, in USD a million: ${prices.join(', ')}.
 
 ${table(head, rows)}
 
-Counted: ${OBJECTS_COUNTED}. Storage, database rows and Durable Object requests are not counted, nor what the plan includes.`;
+Counted: ${OBJECTS_COUNTED}. Storage, database rows and Durable Object requests are not counted, and amounts that the
+plan includes are not subtracted.`;
 }

@@ -31,7 +31,7 @@ describe('readyTimes', () => {
     expect(third).toBeCloseTo(1500 + 6 * 500);
   });
 
-  it('counts the way through the queue after every slice', () => {
+  it('adds the queue delay after every slice', () => {
     const shards = 12;
     expect(readyTimes(shards, 20_000).at(-1)).toBeCloseTo(1500 + 20_000 + 2 * 500);
   });

@@ -19,10 +19,10 @@ import { longestHours, say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 
 /**
- * The parts of a longer recording: those of a shorter one again and again, moved along the grid. All but the last of
- * the shorter one are used, which may be cut off.
+ * Parts of a longer recording: those of a shorter one repeated, moved along the grid. The last part of the shorter
+ * recording is left out, because it may be incomplete.
  *
- * @param shards of the longer recording, all of `shardSamples`
+ * @param shards number of shards of the longer recording, all of `shardSamples`
  */
 async function replayedParts(
   readers: readonly PartReader[],
@@ -57,7 +57,7 @@ async function replayedParts(
     totalSamples,
     count: shards,
     factsOf: () => facts,
-    // The last shard's windows may be fewer: a few speakers are counted too many.
+    // The last shard may have fewer windows: a few speakers too many are counted.
     countsOf: (shard) => readers[shard % whole].counts,
     readEmbeddings: async (shard) => moved(shard, await readers[shard % whole].readEmbeddings()),
     async readPart(shard) {
@@ -70,13 +70,13 @@ async function replayedParts(
 
 const MEASURED_SECONDS = 3600;
 const HOURS = [1, 8, 24].filter((hours) => hours <= longestHours());
-/** Isolates at work at the same time; the platform runs at most 250 consumers of a queue. */
+/** Concurrent isolates; the platform runs at most 250 consumers of a queue. */
 const CONSUMERS = [1, 10, 50, 100, 250];
-/** What an isolate needs before its first shard: runtime and models (assumed; measured locally: 0.3 to 0.7 s). */
+/** Start of an isolate: runtime and models (assumed; measured locally: 0.3 to 0.7 s). */
 const COLD_START_MS = 1000;
-/** From a message's sending to its handling (assumed). */
+/** From sending to handling of a message (assumed). */
 const QUEUE_MS = 500;
-/** So long one invocation reads a recording (src/ingest/pass.ts); then it sends a message to the next one. */
+/** Time after which a reading invocation hands over to the next one (src/ingest/pass.ts). */
 const SLICE_MS = 8000;
 
 /** Live streams that one thread can follow at a latency of 1 s, measured by `bench live`. */
@@ -90,9 +90,8 @@ interface Times {
 }
 
 /**
- * How long a job takes when its shards run side by side: measured shard times, replayed on so many consumers. The
- * assembly is
- * measured on the replayed parts of the whole length.
+ * Wall clock of a job whose shards run in parallel: measured shard times, replayed on numbers of consumers. The
+ * assembly is measured on the replayed parts of the whole length.
  */
 export async function measureFanout(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
   const recording = recordings && (await tenVoices(recordings, MEASURED_SECONDS, 'music'));
@@ -116,11 +115,11 @@ ${scale}`;
 }
 
 interface Ingested {
-  /** As shards read them. */
+  /** Chunks, as shards read them. */
   readonly samples: Float32Array;
-  /** CPU of the reading, decoding and coding of all chunks. */
+  /** CPU time of reading, decoding and coding all chunks. */
   readonly ingestMs: number;
-  /** CPU of the reading of the chunks of one shard. */
+  /** CPU time of reading the chunks of one shard. */
   readonly chunksMs: number;
 }
 
@@ -134,7 +133,7 @@ async function ingestInMemory(path: string): Promise<Ingested> {
     {
       audio: nodeAudio(),
       admit: async () => undefined,
-      // One pass: the clock of its slices stands still.
+      // A constant clock: one slice reads all.
       now: () => 0,
       pause: () => new Promise((wake) => setImmediate(wake)),
       store: async (_chunk, bytes) => void chunks.push(bytes),
@@ -184,9 +183,8 @@ async function measureSetting(setting: Setting, { samples, chunksMs }: Ingested)
 }
 
 /**
- * When the message of each shard is sent, from the creation of the job on: the recording is read once, forward, and a
- * shard's message goes out
- * when the last chunk that it reads is stored.
+ * When the message of each shard is sent, from the creation of the job: the recording is read once, forward, and a
+ * shard's message is sent when the last chunk that it reads is stored.
  *
  * @param ingestMs of an hour of audio
  */
@@ -204,7 +202,7 @@ export function readyTimes(shards: number, ingestMs: number): number[] {
 }
 
 /**
- * Wall clock of a job: its shards go, in order, to whichever consumer can begin first.
+ * Wall clock of a job: each shard goes, in order, to the consumer that can begin first.
  *
  * @param shardMs times that repeat
  * @param sentMs when the message of each shard is sent
@@ -215,7 +213,7 @@ export function fanOut(
   consumers: number,
   assembleMs: number,
 ): number {
-  /** When each consumer that was started is free. */
+  /** When each started consumer is free. */
   const freeAt: number[] = [];
   for (const [shard, sentAt] of sentMs.entries()) {
     const arrivesAt = sentAt + QUEUE_MS;

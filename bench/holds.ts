@@ -11,10 +11,9 @@ import { RollcallClient } from '../client/sdk/client.ts';
 import { SCOPES } from '../src/jobs/app-services.ts';
 
 /**
- * How long a request waits beside a job: as long as the thread is held, once for each of its own steps. `node --import
- * tsx bench/holds.ts [repeats of the one-minute conversation] [model] [path]`; prints percentiles for the idle service
- * and for each stage of the job, by the clock and in CPU time of the service's
- * thread, and the longest waits. Linux only.
+ * Waiting time of requests during a job, while its steps block the thread. `node --import tsx bench/holds.ts [repeats
+ * of the one-minute conversation] [model] [path]` prints percentiles for the idle service and for each stage of the
+ * job, in wall clock and in CPU time of the service's thread, and the longest waits. Linux only.
  */
 const IDLE_MS = 5000;
 const [repeats = '10', named, path = '/healthz'] = process.argv.slice(2);
@@ -45,7 +44,7 @@ const pings: { readonly at: number; readonly ms: number; readonly cpuMs: number 
 const runtime = listProcesses().find(
   ({ parentPid, command }) => parentPid === process.pid && command.includes('workerd'),
 );
-/** CPU time of the service's thread so far: unlike the clock it does not count what other programs take. */
+/** CPU time of the service's thread so far; unlike the wall clock it excludes other programs. */
 const threadMs = (): number =>
   Number(readFileSync(`/proc/${runtime?.pid}/task/${runtime?.pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
 const ping = async (): Promise<void> => {
@@ -55,11 +54,11 @@ const ping = async (): Promise<void> => {
     await (await fetch(service.url + path, { headers: { Authorization: `Bearer ${token}` } })).arrayBuffer();
     pings.push({ at, ms: performance.now() - at, cpuMs: threadMs() - from });
   } catch {
-    cut++; // a connection that ended while it was taken for the next request
+    cut++; // the idle connection was closed when the next request took it
   }
 };
 
-/** At most so many at once: a connection that waits longer is one hold, however many wait behind it. */
+/** Bound of concurrent requests: requests that wait together are one hold. */
 let open = 0;
 const timer = setInterval(() => {
   if (open >= 50) return;

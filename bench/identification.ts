@@ -22,7 +22,7 @@ import { table } from './report.ts';
 import { type LabelledSegment, parseSingleFileRttm } from './score/der.ts';
 import { say } from './shared.ts';
 
-/** A generated conversation, and whose voiceprints are sent with it. Made by `training/identification`. */
+/** A generated conversation with the voiceprints that are sent with it. Made by `training/identification`. */
 interface Trial {
   readonly name: string;
   readonly kind: string;
@@ -38,9 +38,7 @@ interface TrialSet {
   readonly enrolments: ReadonlyMap<string, Float32Array>;
 }
 
-/**
- * The conversations of one half, `fit` or `check`, below `ROLLCALL_ENROLLED`; undefined where it names no such folder.
- */
+/** The conversations of one half below `ROLLCALL_ENROLLED`; undefined if there is no such folder. */
 async function loadTrials(half: 'fit' | 'check', ports: AudioPorts): Promise<TrialSet | undefined> {
   const root = process.env.ROLLCALL_ENROLLED;
   const folder = root && join(root, half);
@@ -61,16 +59,16 @@ async function loadTrials(half: 'fit' | 'check', ports: AudioPorts): Promise<Tri
   return { trials, enrolments };
 }
 
-/** All that identification needs of a pack. */
+/** What identification needs of a pack. */
 interface Identifier {
   readonly engine: Engine;
   readonly plda: Plda | undefined;
   readonly parameters: IdentificationParameters;
 }
 
-/** What the service would find out about a set of trials, before any matching. */
+/** Diarization of a set of trials, before matching. */
 interface Observed {
-  /** By name; undefined where the service refuses the recording. */
+  /** Voiceprints by name; undefined if the service refuses the recording. */
   readonly prints: ReadonlyMap<string, SpeakerVoice | undefined>;
   readonly refusals: readonly string[];
   readonly conversations: readonly ObservedConversation[];
@@ -84,7 +82,7 @@ interface ObservedConversation {
 
 interface ObservedSpeaker {
   readonly voice: SpeakerVoice;
-  /** Who of the reference talks most in this speaker's turns; undefined where nobody does. */
+  /** Speaker of the reference with most speech in this speaker's turns; undefined if these hold none. */
   readonly truth: string | undefined;
   /** Seconds of the speaker's turns. */
   readonly seconds: number;
@@ -140,15 +138,15 @@ function speakersOf({ voices = [], turns }: Diarization, reference: readonly Lab
   });
 }
 
-/** Shares of the seconds of diarized speakers, by what became of them. */
+/** Shares of the seconds of diarized speakers. */
 interface IdentificationScore {
-  /** Named rightly, or rightly left without a name. */
+  /** Named correctly, or correctly left without a name. */
   readonly accuracy: number;
-  /** Of those whose voiceprint was sent: named, and rightly. */
+  /** Of speakers whose voiceprint was sent: named correctly. */
   readonly found: number;
-  /** Of those whose voiceprint was sent: given another's name. */
+  /** Of speakers whose voiceprint was sent: given another person's name. */
   readonly mistaken: number;
-  /** Of those whose voiceprint was not sent: given a name all the same. */
+  /** Of speakers whose voiceprint was not sent: given any name. */
   readonly falseMatch: number;
 }
 
@@ -158,7 +156,7 @@ interface Pair {
   readonly isSame: boolean;
 }
 
-/** Matches every conversation's speakers to its voiceprints, and compares with who they are. */
+/** Matches every conversation's speakers with its voiceprints, and scores the matches. */
 function scoreMatches(
   observed: Observed,
   identifier: Identifier,
@@ -201,7 +199,7 @@ function scoreMatches(
   };
 }
 
-/** Pairs by their confidence: how many, the mean confidence, and the share that are the same person. */
+/** Bins of pairs by confidence: number, mean confidence, and percent that are the same person. */
 function reliability(pairs: readonly Pair[], bins = 10) {
   return Array.from({ length: bins }, (_, bin) => {
     const inside = pairs.filter(({ confidence }) => Math.min(bins - 1, Math.floor((confidence * bins) / 100)) === bin);
@@ -215,11 +213,11 @@ function reliability(pairs: readonly Pair[], bins = 10) {
 }
 
 /**
- * Equal error rate over all pairs, in percent: where as many different people pass as same ones are held back. Scores
- * are whole percents, and many are equal: those are held back together. Between two scores both rates go straight, as
- * in `training/evaluation/scoring.py`.
+ * Equal error rate over all pairs, in percent: the share of same pairs rejected equals that of different pairs
+ * accepted. Scores are whole percents, so that many are equal: pairs of equal score are rejected together. Both rates
+ * are interpolated linearly between two scores, as in `training/evaluation/scoring.py`.
  *
- * @returns NaN where all pairs are of one kind
+ * @returns NaN if all pairs are same, or all different
  */
 export function equalErrorRate(scores: readonly { readonly score: number; readonly isSame: boolean }[]): number {
   const sorted = [...scores].sort((a, b) => a.score - b.score);
@@ -240,7 +238,7 @@ export function equalErrorRate(scores: readonly { readonly score: number; readon
     }
     before = { miss, falseAlarm };
   }
-  return Number.NaN; // not reached: at the end all are held back and none pass
+  return Number.NaN; // not reached: after the last score all pairs are rejected
 }
 
 /** Writes the voices of a half for `training/identification/fit.py`: `voices.json` beside its trials. */
@@ -262,10 +260,7 @@ function dumpVoices(half: string, observed: Observed): void {
 
 const THRESHOLDS = [0, 50, 80];
 
-/**
- * Part `identification`: who of the enrolled people is found in generated conversations, and how far the confidences
- * are right.
- */
+/** Benchmark `identification`: accuracy on generated conversations, and reliability of the confidences. */
 export async function measureIdentification(): Promise<string> {
   const audio = nodeAudio();
   const pack = packOfService();
@@ -306,14 +301,17 @@ function render(observed: Awaited<ReturnType<typeof observe>>, identifier: Ident
   ]);
   const total = [...observed.prints.values()];
   const eer = equalErrorRate(pairs.map(({ confidence, isSame }) => ({ score: confidence, isSame })));
-  return `${observed.conversations.length} generated conversations of two to five people, 30 s to 2 minutes, near and far, telephone, noise
-(\`training/identification\`, seed 31, half \`check\`); voiceprints of 4 to 29 s in other recordings of the same people: ${total.filter((v) => v !== undefined).length} of ${total.length}
-recordings were taken. About a third of the speakers are not enrolled, and up to three people are enrolled who do not speak. Percent of
-the seconds of diarized speakers:
+  const accepted = total.filter((voice) => voice !== undefined).length;
+  const enrolledHead = ['enrolled: found', 'enrolled: another name', 'not enrolled: given a name'];
+  return `${observed.conversations.length} generated conversations of two to five people, 30 s to 2 minutes, near and far,
+telephone, noise (\`training/identification\`, seed 31, half \`check\`); voiceprints of 4 to 29 s of other recordings of
+the same people: ${accepted} of ${total.length} recordings were accepted. About a third of the speakers are not enrolled,
+and up to three people are enrolled who do not speak. Percent of the seconds of diarized speakers:
 
-${table(['threshold', 'exclusive', 'right', 'enrolled: found', 'enrolled: another name', 'not enrolled: given a name'], rows, 2)}
+${table(['threshold', 'exclusive', 'right', ...enrolledHead], rows, 2)}
 
-Confidence of a diarized speaker for a submitted voice (${pairs.length} pairs; equal error rate ${eer.toFixed(1)} %), and how many are the same person:
+Confidence of a diarized speaker for a submitted voice (${pairs.length} pairs; equal error rate ${eer.toFixed(1)} %), and
+the percent of pairs that are the same person:
 
 ${table(['confidence', 'pairs', 'mean', 'same person %'], bins, 1)}`;
 }

@@ -10,11 +10,11 @@ import { longestHours, say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 import { type JobTimes, jobTimes } from './stages.ts';
 
-/** What is measured: precision-2 only as far as its hours do not take the machine for long. */
+/** What is measured; precision-2 only at lengths that take little time. */
 const LENGTHS: readonly Length[] = [
   { name: '1 min', hours: 1 / 60, coding: 'music', settings: SETTINGS },
   { name: '1 h', hours: 1, coding: 'music', settings: SETTINGS },
-  // In the coding of an hour these would be larger than an upload may be.
+  // In the coding of the hour these would exceed the largest upload.
   { name: '8 h', hours: 8, coding: 'compact', settings: SETTINGS },
   { name: '24 h', hours: 24, coding: 'compact', settings: ['community-1'] },
   { name: '1 GiB of WAV (16 min)', hours: 932 / 3600, coding: 'studio', settings: ['community-1'] },
@@ -28,9 +28,9 @@ interface Length {
   readonly settings: readonly Setting[];
 }
 
-/** From so many hours on a job runs twice: memory in use is watched in the second run. */
+/** Jobs of at least this length run twice: the second run measures memory in use. */
 const IN_USE_HOURS = 1;
-/** The decoders' WebAssembly memory, which the Worker does not log: what decoding an MP3 in Node came to. */
+/** The decoders' WebAssembly memory, which the Worker does not log: measured in Node with an MP3. */
 export const LEAST_DECODER_BYTES = 2e6;
 
 interface Measured {
@@ -40,9 +40,9 @@ interface Measured {
   readonly cpuMs: number | undefined;
   readonly longestShardMs: number;
   readonly requests: number;
-  /** Heap, buffers and WebAssembly memories, garbage included; undefined where the inspector does not answer. */
+  /** Heap, buffers and WebAssembly memories, garbage included; undefined if the inspector does not answer. */
   readonly isolateBytes: number | undefined;
-  /** The same with a garbage collection before every sample, in a second run; only where the length may tell. */
+  /** In a second run with a garbage collection before every sample; only of long recordings. */
   readonly inUseBytes: number | undefined;
   readonly speakers: number;
   readonly der: number;
@@ -149,16 +149,19 @@ function render(rows: readonly Measured[], longest: number): string {
     ),
   ];
   const bounded = longest < 24 ? ` The longest were left out (\`ROLLCALL_LONGEST_HOURS=${longest}\`).` : '';
-  return `Recordings in which the same ten people talk: labelled conversations, each repeat with its own gain and noise, MP3 of 44.1 kHz stereo
-at 128 kbit/s up to an hour, of 22.05 kHz mono at 32 kbit/s beyond; two are as large as a recording may be, PCM of 192 kHz and 24 bits and a film whose sound is AAC. Each job in a fresh local service (one workerd, one thread) that one short job has warmed up,
-exclusive turns and confidences of turns asked for, of the day the speakers' probabilities too. CPU is that of the whole workerd process: the Worker, and the
-local database, buckets and queues, which the platform would not bill as CPU. Jobs of an hour and more ran a second time, with a garbage collection before every sample of the
-memory: local workerd enforces no limit, so that it lets garbage pile up.${bounded}
+  return `Recordings in which the same ten people talk: labelled conversations, each repeat with its own gain and noise,
+MP3 of 44.1 kHz stereo at 128 kbit/s up to an hour, of 22.05 kHz mono at 32 kbit/s beyond; two have the largest size
+allowed: PCM of 192 kHz and 24 bits, and a film whose sound is AAC. Each job in a fresh local service (one workerd, one
+thread) that one short job has warmed up, with exclusive turns and confidences of turns, and with the speakers'
+probabilities for the day. CPU is that of the whole workerd process: the Worker, and the local database, buckets and
+queues, which the platform would not bill as CPU. Jobs of an hour and more ran a second time with a garbage collection
+before every sample of the memory, because local workerd enforces no limit and collects late.${bounded}
 
 ${table(head, cells)}
 
 Cost: the platform's list prices of ${CPU_DAY}, in USD a million: ${Object.entries(USD_PER_MILLION)
     .map(([name, usd]) => `${name} ${usd}`)
     .join(', ')}; a job of n shards counts as n + 2 requests, three queue operations a message,
-${OBJECTS_COUNTED}; storage, database rows and Durable Object requests are not counted, nor what the plan includes.`;
+${OBJECTS_COUNTED}; storage, database rows and Durable Object requests are not counted, and amounts that the plan
+includes are not subtracted.`;
 }

@@ -10,7 +10,7 @@ it('takes percentiles by nearest rank', () => {
   expect(() => percentile([], 0.5)).toThrow();
 });
 
-it('puts runs together', () => {
+it('joins runs', () => {
   expect(
     together([
       { latenciesMs: [1, 2], seconds: 3 },
@@ -53,7 +53,7 @@ it('keeps as many requests in flight as there are clients, and times each to the
   });
 });
 
-it('sends a request again, in the same time, where the connection was closed', async () => {
+it('repeats a request whose connection was closed, within the same measured time', async () => {
   let count = 0;
   const closing: RequestListener = (request, response) => {
     // As many as four: beyond one a client it is given up.

@@ -7,21 +7,20 @@ export interface LoadRequest {
   readonly body?: string;
 }
 
-/** What many clients at once have seen. */
+/** Result of a run of concurrent clients. */
 export interface LoadResult {
   /** Time of every answer, in the order of their arrival. */
   readonly latenciesMs: readonly number[];
   readonly seconds: number;
 }
 
-/** How undici says that the other side closed the connection. */
+/** undici's code for a connection closed by the peer. */
 const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /**
- * Sends one request again and again from clients that each wait for their answer, body included, before they send the
- * next.
- * @param origin service that is asked
- * @throws Error for an answer that is not 2xx: a time would say nothing
+ * Repeats one request from concurrent clients; each waits for its answer, body included, before it sends the next.
+ * @param origin of the service
+ * @throws Error for an answer that is not 2xx
  */
 export async function load(
   origin: string,
@@ -33,10 +32,7 @@ export async function load(
   const begun = performance.now();
   const end = begun + seconds * 1000;
   let reconnects = 0;
-  /**
-   * A server may close a kept connection just when it is used again (on a busy machine it does): the request goes out
-   * anew.
-   */
+  /** Repeats a request whose kept connection the server closed at that moment (seen on a busy machine). */
   const ask = async (): Promise<{ statusCode: number; text: string }> => {
     try {
       const { statusCode, body } = await pool.request(request);
@@ -63,7 +59,7 @@ export async function load(
   }
 }
 
-/** Runs put together. */
+/** Joins runs. */
 export function together(results: readonly LoadResult[]): LoadResult {
   return {
     latenciesMs: results.flatMap(({ latenciesMs }) => latenciesMs),

@@ -15,7 +15,7 @@ export function describeMachine(): string {
 
 const WATCH_MS = 2000;
 
-/** Work of others on this machine, in cores, watched for two idle seconds: times count only where it is near 0. */
+/** Load by other processes over two idle seconds, in cores. Measured times are valid only if it is near 0. */
 export async function coresInUse(): Promise<number> {
   const before = cpuTimes();
   await new Promise((wake) => setTimeout(wake, WATCH_MS));
@@ -34,11 +34,11 @@ function cpuTimes(): { idle: number; all: number } {
   return { idle, all };
 }
 
-/** The commit that is measured, of this checkout or of another one, with a remark when the tree differs from it. */
+/** Commit of this checkout or another one, with a remark if the tree differs from it. */
 export function describeCommit(root: string = projectDir): string {
   try {
     const git = (...args: string[]): string => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
-    // The report itself changes with every run.
+    // The report changes with every run.
     const changes = git('status', '--porcelain', '--', '.', ':!bench/RESULTS.md');
     return `${git('rev-parse', '--short=10', 'HEAD')}${changes === '' ? '' : ' with uncommitted changes'}`;
   } catch {
@@ -48,7 +48,7 @@ export function describeCommit(root: string = projectDir): string {
 
 const TICKS_PER_SECOND = 100;
 
-/** CPU time of a process so far, milliseconds, all threads; undefined where the system has no /proc. */
+/** CPU time of a process so far, milliseconds, all threads; undefined without /proc. */
 export function processCpuMs(pid: number | undefined): number | undefined {
   if (pid === undefined) return undefined;
   try {
@@ -61,7 +61,7 @@ export function processCpuMs(pid: number | undefined): number | undefined {
   }
 }
 
-/** Memory of one isolate as V8 counts it; WebAssembly memories are not in it. */
+/** Memory of one isolate as V8 counts it, without WebAssembly memories. */
 export interface HeapUsage {
   /** Live JavaScript objects, bytes. */
   readonly usedBytes: number;
@@ -102,13 +102,12 @@ export class HeapProbe {
     return probe;
   }
 
-  /** Answered when the isolate is between two steps; while it computes, it waits. */
+  /** Resolves when the isolate is between two steps. */
   async usage(): Promise<HeapUsage> {
     const result = (await this.#call('Runtime.getHeapUsage')) as { usedSize: number; backingStorageSize: number };
     return { usedBytes: result.usedSize, bufferBytes: result.backingStorageSize };
   }
 
-  /** Throws away what nothing refers to any more. */
   async collectGarbage(): Promise<void> {
     await this.#call('HeapProfiler.collectGarbage');
   }

@@ -16,15 +16,15 @@ const PLATFORM_LIMIT_BYTES = 128e6;
 
 interface Peak {
   readonly wasmBytes: number;
-  /** Undefined where the inspector does not answer. */
+  /** Undefined if the inspector does not answer. */
   readonly heap: HeapPeak | undefined;
-  /** The same with a garbage collection before every sample: what is really in use. */
+  /** Memory in use: with a garbage collection before every sample. */
   readonly live: HeapPeak | undefined;
   readonly rssBeforeBytes: number | undefined;
   readonly rssPeakBytes: number | undefined;
 }
 
-/** Largest values of the samples taken while something ran. */
+/** Largest values of the samples. */
 interface HeapPeak extends HeapUsage {
   /** Largest sum of both in one sample. */
   readonly bothBytes: number;
@@ -61,7 +61,7 @@ async function measureOne(path: string, model: Setting): Promise<Peak> {
   }
 }
 
-/** Largest heap seen while `work` ran. @param collect whether to collect garbage before each sample */
+/** Peak of the heap while `work` runs. @param collect whether to collect garbage before each sample */
 export async function watchHeap<T>(
   probe: HeapProbe | undefined,
   collect: boolean,
@@ -91,7 +91,7 @@ export async function watchHeap<T>(
   }
 }
 
-/** A size out of /proc; undefined where the system has none. */
+/** A size from /proc; undefined without /proc. */
 function readStatus(pid: number, field: 'VmRSS' | 'VmHWM'): number | undefined {
   try {
     const match = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
@@ -124,12 +124,13 @@ function render(peaks: ReadonlyMap<string, Peak>, decoders: number): string {
     row('workerd process, resident, peak', (peak) => mb(peak.rssPeakBytes)),
     row('samples of the heap (collected / not)', (peak) => `${peak.live?.samples ?? 0} / ${peak.heap?.samples ?? 0}`),
   ];
-  return `One isolate of the real service during a job of ${LONG_SECONDS / 60} minutes of MP3, all optional outputs but the probabilities asked for.
-WebAssembly memories never shrink: their size at the end of a shard is their peak so far, as the Worker logs it; that of the decoders
-was read in Node after decoding the same file. The heap is asked for over workerd's
-inspector every ${SAMPLE_EVERY_MS} ms, between the isolate's steps: a short peak within one step can be missed. The job runs twice: once as it is, once with a garbage
-collection before every sample, which shows what is really in use; local workerd enforces no limit, so that it lets garbage pile up. The process holds, beside
-this isolate, workerd itself, the isolates of the local databases, buckets and queues, and compiled code: an upper bound.
+  return `One isolate of the real service during a job of ${LONG_SECONDS / 60} minutes of MP3, with all optional outputs
+but the probabilities. WebAssembly memories never shrink: their size at the end of a shard, which the Worker logs, is
+their peak so far; that of the decoders was read in Node after decoding the same file. The heap is read over workerd's
+inspector every ${SAMPLE_EVERY_MS} ms, between the isolate's steps: a short peak within one step can be missed. The job
+runs twice: once as it is, once with a garbage collection before every sample, which shows the memory in use; local
+workerd enforces no limit and collects late. The process holds, besides this isolate, workerd itself, the isolates of
+the local databases, buckets and queues, and compiled code: an upper bound.
 
 ${table(['', ...peaks.keys()], rows)}`;
 }

@@ -3,8 +3,8 @@ import { createOnnxRuntime, floatTensor } from '../src/platform/onnx/runtime.ts'
 import { packaged, unshared } from '../wasm/onnxruntime/unshare.mjs';
 
 /**
- * Time and WebAssembly memory of one model on a batch of inputs of ten seconds, in a process of its own: memory never
- * shrinks, so that two models in one process could not be told apart. Prints JSON.
+ * Time and WebAssembly memory of one model on a batch of inputs of ten seconds. It runs in a separate process, because
+ * the memory never shrinks and would include that of an earlier model. Prints JSON.
  *
  *     tsx bench/model-cost.ts FILE segmentation|powers|embedding [BATCH]
  */
@@ -21,7 +21,7 @@ const batch = Number(batchText);
 const runtime = createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
 const session = await runtime.createSession(readFileSync(file));
 
-/** A fixed tone in noise: the time does not depend on what is heard, but denormal numbers would. */
+/** A fixed tone in noise, which avoids the slow denormal numbers of silence. */
 function signal(length: number): Float32Array {
   let state = 1;
   return Float32Array.from({ length }, (_, index) => {

@@ -20,8 +20,8 @@ interface Model {
 export function measureModels(): string {
   return `### Time and memory
 
-Ten seconds of input, WebAssembly, one thread, each model in a Node process of its own: median and fastest of 40 runs, size of the
-WebAssembly memory afterwards (runtime, weights and activations; it starts at 16 MB).
+Ten seconds of input, WebAssembly, one thread, each model in a separate Node process: median and fastest of 40 runs,
+size of the WebAssembly memory after them (runtime, weights and activations; it starts at 16 MB).
 
 ${costTable()}
 
@@ -113,9 +113,10 @@ function equalErrorRates(): string {
     ...['--floor', 'with', '--cache', join(cacheDir(), 'embeddings')],
   );
   const tables = printed.slice(printed.indexOf('| trials'));
-  return `\`training/evaluation\`, trials of seed 5, the same for all: voices held out from training with two clips or more, clean and degraded
-(room, noise, telephone band or codec, level), against voices of the same set (hard) and of any; single-speaker stretches of the meeting openings. In
-per cent, in brackets 95 % of 300 resamples of the voices. Both have the feature floor.
+  return `\`training/evaluation\`, trials of seed 5, the same for all: voices held out from training with two clips or
+more, clean and degraded (room, noise, telephone band or codec, level), against voices of the same set (hard) and of
+any; single-speaker sections of the meeting openings. In percent, in brackets 95 % of 300 resamples of the voices. Both
+have the feature floor.
 The embedder in use is in 8 bits, CAM++ whole and in floating point.
 
 ${tables.trim()}`;

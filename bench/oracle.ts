@@ -10,9 +10,9 @@ import type { LabelledSegment } from './score/der.ts';
 import { labelsOf } from './score/means.ts';
 
 /**
- * What the pipeline would give if its clustering made no error: each local speaker of a window becomes the reference
- * speaker with whom it shares most time in that window. One who shares none becomes an extra speaker, so that false
- * alarms stay. Everything but the assignment is the pipeline's own.
+ * Output of the pipeline with perfect clustering: each local speaker of a window becomes the reference speaker with
+ * whom it shares most time in that window. A local speaker who shares no time becomes an extra speaker, which keeps
+ * false alarms.
  */
 export async function finishWithOracle(
   part: PartReader,
@@ -42,7 +42,7 @@ export async function finishWithOracle(
   return toOutput(diarization);
 }
 
-/** @returns [local speakers] index of the reference speaker, or the number of them for nobody */
+/** @returns [local speakers] index of the reference speaker, or the number of reference speakers if none fits */
 function assignToReference(
   { facts, speakers, firstWindow, probabilities }: ShardPart,
   reference: readonly LabelledSegment[],

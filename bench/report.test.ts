@@ -21,7 +21,7 @@ describe('writeReport', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  it('replaces the parts that were run, keeps the others, in a fixed order', () => {
+  it('replaces the sections that were run and keeps the others, in a fixed order', () => {
     writeReport(path, new Map([['speed', { body: 'speed one', provenance: provenance('2001-01-01') }]]));
     writeReport(path, new Map([['accuracy', { body: 'accuracy one', provenance: provenance('2001-01-02') }]]));
     writeReport(path, new Map([['speed', { body: 'speed two', provenance: provenance('2001-01-03') }]]));

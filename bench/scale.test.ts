@@ -4,7 +4,7 @@ import { type Costs, simulatePeak, usesOf } from './scale.ts';
 const costs: Costs = { ingestMs: 6000, analysisMs: 90_000, assembleMs: 3000, streamsAThread: 10 };
 
 describe('simulatePeak', () => {
-  it('ends every kind of job, and no sooner than its own work takes', () => {
+  it('ends every kind of job, at the earliest after its own work', () => {
     const { finish } = simulatePeak(1000, 1, costs);
     const [short, hour, long] = [...finish.values()];
     // Reading half a second, one shard of 7.5 s, the assembly, and three messages.
@@ -16,7 +16,7 @@ describe('simulatePeak', () => {
     expect(long[0]).toBeGreaterThanOrEqual(90);
   });
 
-  it('waits where there are too few consumers, and no longer with more queues', () => {
+  it('waits with too few consumers, and less with more queues', () => {
     const one = simulatePeak(100_000, 1, costs);
     const eight = simulatePeak(100_000, 8, costs);
     expect(one.busy.jobs).toBe(250);
@@ -27,7 +27,7 @@ describe('simulatePeak', () => {
   });
 });
 
-it('names the scarcest first', () => {
+it('lists the scarcest resource first', () => {
   const shares = usesOf(100_000, 1, simulatePeak(100_000, 1, costs)).map(({ share }) => share);
   expect(shares).toEqual([...shares].sort((a, b) => b - a));
 });

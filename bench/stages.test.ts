@@ -23,7 +23,7 @@ const log: LogEntry[] = [
 const job = { log, wallMs: 220, createdAtMs: CREATED_AT };
 
 describe('jobTimes', () => {
-  it('accounts for all of the time, of which steps that overlap share some', () => {
+  it('accounts for the whole wall clock, overlap of steps subtracted', () => {
     const times = jobTimes(job);
     expect(times).toMatchObject({
       audioSeconds: 600,
@@ -38,12 +38,12 @@ describe('jobTimes', () => {
     expect(ingestMs + shardMs + assembleMs - overlapMs + restMs).toBe(220);
   });
 
-  it('has no time left over where a line comes late', () => {
+  it('gives no negative rest for a late log line', () => {
     const late = log.map((entry) => (entry.event === 'job_assembled' ? { ...entry, atMs: CREATED_AT + 230 } : entry));
     expect(jobTimes({ ...job, log: late }).restMs).toBeGreaterThanOrEqual(0);
   });
 
-  it('refuses a log with holes', () => {
+  it('throws for an incomplete log', () => {
     const without = log.filter((_, index) => index !== 2);
     expect(() => jobTimes({ ...job, log: without })).toThrow('not whole');
   });

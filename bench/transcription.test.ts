@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { editDistance } from './transcription.ts';
 
-it('counts the fewest words that were put in, left out or changed', () => {
+it('counts the fewest insertions, deletions and substitutions of words', () => {
   const distance = (a: string, b: string) => editDistance(a.split(' ').filter(Boolean), b.split(' ').filter(Boolean));
   expect(distance('a b c', 'a b c')).toBe(0);
   expect(distance('a b c', '')).toBe(3);

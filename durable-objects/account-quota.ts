@@ -3,17 +3,17 @@ import { countRequest, RATE_WINDOW_MS, type RateWindow } from '../src/jobs/app-s
 import type { QuotaRpc } from '../src/platform/quota.ts';
 
 /**
- * Counts the requests of one account, endpoint by endpoint. There is one object an account and its method never waits,
- * so no two requests get the same number, however many arrive at once.
+ * Counts the requests of one account per endpoint. Each account has one object, and its method never awaits, so that no
+ * two requests get the same number.
  *
- * Every own property is state: it is loaded once, when the object wakes, and written after each call, and the answer
- * leaves only when the write is safe. Requests of clients must never be forwarded here: the library would let them call
+ * Every own property is state: the library loads it when the object wakes and writes it after each call, and the answer
+ * is sent only after the write. Never forward a client's request to this object: the library would let the client call
  * every method.
  */
 export class AccountQuota extends createDurable({ autoPersist: true }) implements QuotaRpc {
   windows: Record<string, RateWindow> = {};
 
-  /** The number that this request has in its window, and how long the window still lasts. */
+  /** @returns the number of this request in its window, and the milliseconds until the window ends */
   count(endpoint: string): ReturnType<QuotaRpc['count']> {
     const now = Date.now();
     const window = countRequest(this.windows[endpoint], now);

@@ -1,6 +1,4 @@
-/**
- * Erases all that an object keeps, the alarm last: where the rest could not be erased, it comes and has it tried again.
- */
+/** Erases the storage of an object, the alarm last: if `deleteAll` fails, the alarm retries it. */
 export async function erase(storage: Pick<DurableObjectStorage, 'deleteAll' | 'deleteAlarm'>): Promise<void> {
   await storage.deleteAll();
   await storage.deleteAlarm();

@@ -10,21 +10,18 @@ import { jobPorts } from '../src/services-jobs.ts';
 import { erase } from './erase.ts';
 import { type HandedOut, ShardLeases } from './shard-leases.ts';
 
-/** Shards of a job that are handed out at the same time: enough to be fast, few enough to leave room for other jobs. */
+/** Shards of one job in work at the same time: enough to be fast, few enough to leave room for other jobs. */
 const WINDOW_SHARDS = 8;
-/** Pause before what failed here is tried again, doubled with each fault in a row. */
+/** Pause before `#advance` is retried, doubled with each consecutive fault. */
 const FIRST_PAUSE_MS = 5000;
 const MAX_PAUSE_MS = 5 * 60_000;
-/** Pause before a shard is sent a second time whose consumer died, doubled each time. */
+/** Pause before a shard whose consumer died is sent again, doubled each time. */
 const FIRST_DEATH_PAUSE_MS = 15_000;
 const MAX_DEATH_PAUSE_MS = 15 * 60_000;
-/** With nothing handed out, the object looks whether its job has ended this often. */
+/** Interval of the check whether the job has ended, while no shard is handed out. */
 const IDLE_MS = 3_600_000;
 const LIFE_EVERY_MS = 10_000;
-/**
- * Shares of the whole that reading the recording and assembling the result are shown as. Of assembling only the end is
- * known.
- */
+/** Shares of a job's progress for reading the recording and for assembling the result. Assembling reports only its end. */
 const INGEST_SHARE = 0.1;
 const ASSEMBLE_SHARE = 0.05;
 
@@ -33,25 +30,26 @@ interface Job {
   readonly tag: string;
   /** Undefined while the recording is being read. */
   readonly shardCount: number | undefined;
-  /** So many shards can be analysed. */
+  /** Number of shards that can be analysed. */
   readonly ready: number;
   readonly isAssembling: boolean;
 }
 
 /**
- * Hands out the shards of one job, a few at a time, holds their leases, counts their parts and has them assembled once.
- * An alarm at the earliest lease sends again what was lost. Its own memory may vanish at any time; what counts is in
- * its SQLite.
+ * Hands out the shards of one job, a few at a time, holds their leases, counts their parts and starts the assembly once.
+ * An alarm at the earliest lease sends lost shards again. The platform may drop the memory of the object at any time;
+ * all state that matters is in SQLite.
  */
 export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
   readonly #leases: ShardLeases;
-  /** Shards in work, and how much of the recording was read, 0…1; hints for progress bars only, so they may be lost. */
+  /** Progress of the shards in work, 0…1. Only for progress bars, so it may be lost, as `#ingested` may. */
   readonly #fractions = new Map<number, number>();
+  /** Share of the recording that was read, 0…1. */
   #ingested = 0;
   #shown = 0;
   #faults = 0;
   #livedAt = 0;
-  /** The storage, tables included, has been deleted: the job has ended. */
+  /** The job has ended: the storage was deleted, tables included. */
   #closed = false;
 
   constructor(state: DurableObjectState, env: JobsEnv) {
@@ -63,14 +61,14 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     this.#leases = new ShardLeases(sql);
   }
 
-  /** Called before a shard can be handed out, and again with each invocation that reads the recording. */
+  /** Called before any shard can be handed out, and by each invocation that reads the recording. */
   async begin(jobId: string, tag: string): Promise<void> {
     if (this.#closed) return;
     if (this.#job()?.tag !== tag) {
       this.ctx.storage.transactionSync(() => {
         this.ctx.storage.sql.exec('DELETE FROM job');
         this.ctx.storage.sql.exec('INSERT INTO job (id, tag) VALUES (?, ?)', jobId, tag);
-        // Handed out before another version took over: their state is unknown.
+        // The state of shards that were handed out under another tag is unknown.
         this.#leases.expireAll(tag);
       });
       this.#fractions.clear();
@@ -83,14 +81,14 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     this.#ingested = Math.min(1, Math.max(0, share));
   }
 
-  /** So many shards can be analysed, and more will follow. */
+  /** The first `shards` shards can be analysed; the recording is still being read. */
   async ready(tag: string, shards: number): Promise<void> {
     if (this.#closed) return;
     this.ctx.storage.sql.exec('UPDATE job SET ready = MAX(ready, ?) WHERE tag = ?', shards, tag);
     await this.#advance();
   }
 
-  /** The recording was read to its end: the final number of shards. */
+  /** Sets the final number of shards: the recording was read to its end. */
   async expect(tag: string, shardCount: number): Promise<void> {
     if (this.#closed) return;
     this.ctx.storage.sql.exec('UPDATE job SET shard_count = ?, ready = ? WHERE tag = ?', shardCount, shardCount, tag);
@@ -104,7 +102,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     if (!known) return { kind: 'unknown' };
     const now = Date.now();
     if (known.leaseUntil === undefined) {
-      // The call that said so may have died before it did what follows from it.
+      // The `partDone` call may have died after this write and before it started the assembly.
       await this.#advance();
       return { kind: 'skip' };
     }
@@ -129,7 +127,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     this.#leases.putBack(tag, shard, dueAt + QUEUE_LEASE_MS, isForgiven ? 1 : 0);
   }
 
-  /** @returns whether parts of that tag count: not those of other bytes, or of another version of the service */
+  /** @returns false for a tag of other bytes, or of another version of the service: its parts do not count */
   async partDone(shard: number, tag: string): Promise<boolean> {
     if (this.#job()?.tag !== tag) return false;
     this.#leases.done(tag, shard);
@@ -138,14 +136,14 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     return true;
   }
 
-  /** Parts are gone: all shards are handed out again. */
+  /** Hands out all shards again: stored parts are missing. */
   async restart(tag: string): Promise<void> {
     if (this.#closed) return;
     this.#leases.forget(tag);
     this.ctx.storage.sql.exec('UPDATE job SET is_assembling = 0 WHERE tag = ?', tag);
   }
 
-  /** All that was sent is lost. */
+  /** Sends all unfinished shards again: the queues have lost their messages. */
   async resend(): Promise<void> {
     const job = this.#job();
     if (!job) return;
@@ -153,7 +151,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     await this.#advance();
   }
 
-  /** The job has ended: nothing is kept. */
+  /** Erases the object: the job has ended. */
   async end(): Promise<void> {
     this.#closed = true;
     try {
@@ -164,7 +162,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     }
   }
 
-  /** 0…1, never falling while the object lives; 0 for a job that has not begun. */
+  /** 0…1; does not fall while the object is in memory. 0 for a job that has not begun. */
   async fraction(): Promise<number> {
     const job = this.#job();
     if (!job) return 0;
@@ -172,7 +170,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     const done = [...this.#fractions.values()].reduce((sum, value) => sum + value, parts);
     const isRead = job.shardCount !== undefined;
     const ingested = isRead ? 1 : this.#ingested;
-    // While the recording is read, its length is estimated from how much of it has come.
+    // While the recording is being read, the number of shards is estimated from the share that was read.
     const expected = job.shardCount ?? Math.max(done, this.#fractions.size + 1) / Math.max(0.05, ingested);
     const analysed = (1 - INGEST_SHARE - ASSEMBLE_SHARE) * Math.min(1, done / expected);
     this.#shown = Math.max(this.#shown, INGEST_SHARE * ingested + analysed);
@@ -184,13 +182,13 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
   }
 
   /**
-   * Does what is due now: sends lost shards again, hands out new ones, has the parts assembled. Every call of the
-   * object that may change this does so, so that the object works on where the platform has given its alarm up.
+   * Sends lost shards again, hands out new ones and starts the assembly. Every call that changes the state runs it, so
+   * that the job continues even if the platform has given up the alarm.
    */
   async #advance(isAlarm = false): Promise<void> {
     const ports = jobPorts(this.env);
     try {
-      // First the next alarm: whatever fails below is tried again.
+      // Set the next alarm first, so that a failure below is retried.
       if (isAlarm) await this.ctx.storage.setAlarm(ports.now() + this.#pauseMs);
       if (await this.#hasEnded(ports, isAlarm)) return await this.end();
       await this.#send(ports);
@@ -207,7 +205,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     return Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#faults);
   }
 
-  /** D1 is asked where a shard was lost, as all are of a job that was canceled, and where nothing is handed out. */
+  /** Reads D1 only if a lease has run out, as all do when a job is canceled, or if no shard is handed out. */
   async #hasEnded(ports: JobPorts, isAlarm: boolean): Promise<boolean> {
     const job = this.#job();
     if (!job) return false;
@@ -235,10 +233,10 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     }
   }
 
-  /** The next shards that the window has room for. */
+  /** Hands out the next shards, as many as the window has room for. */
   #handOut({ tag, ready, shardCount }: Job, now: number): HandedOut[] {
     const { next, done } = this.#leases.counts(tag);
-    // Whether a job is short is known with its end, or when it has more shards than that.
+    // Whether a job is short is known when its recording was read, or when it exceeds the limit of a short job.
     const limit = shardCount ?? (ready > SHORT_SHARDS ? ready : 0);
     const count = Math.max(0, Math.min(limit - next, WINDOW_SHARDS - (next - done)));
     const shards = Array.from({ length: count }, (_, i) => ({ shard: next + i, starts: 0 }));
@@ -246,7 +244,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     return shards;
   }
 
-  /** The watchdog of the local service reads in D1 whether the queues hand anything out. */
+  /** Renews the lease of `analyse` in D1: the watchdog of the local service reads there whether the queues work. */
   async #showLife(): Promise<void> {
     const job = this.#job();
     const now = Date.now();
@@ -258,7 +256,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
       .catch(() => undefined);
   }
 
-  /** The message of a shard, whose lease begins when it is due. */
+  /** Makes the message of a shard and starts its lease at the time when the message is due. */
   #leased({ id, tag, shardCount }: Job, { shard, starts }: HandedOut, now: number): Queued {
     const pauseMs = starts < 2 ? 0 : Math.min(MAX_DEATH_PAUSE_MS, FIRST_DEATH_PAUSE_MS * 2 ** (starts - 2));
     this.#leases.putBack(tag, shard, now + pauseMs + QUEUE_LEASE_MS);
@@ -269,7 +267,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     };
   }
 
-  /** The job's row in the outbox decides: it is moved to the assembly once, however often this is called. */
+  /** Starts the assembly once: only the first call moves the job's row in the outbox to that step. */
   async #startIfWhole(ports: JobPorts): Promise<void> {
     const job = this.#job();
     if (job?.shardCount === undefined || job.isAssembling) return;
@@ -282,10 +280,8 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
   /**
    * Sets the alarm to the earliest lease.
    *
-   * @param isExact whether an alarm that comes earlier is moved, too. An early one costs less than setting it with
-   *   every
-   *   call
-   * @param latest moment at which something else is to be done
+   * @param isExact whether to move an earlier alarm as well; usually an early alarm costs less than a write per call
+   * @param latest the alarm is set to this time at the latest, milliseconds since the Unix epoch
    */
   async #setAlarm(isExact = false, latest = Number.POSITIVE_INFINITY): Promise<void> {
     const job = this.#job();
@@ -293,7 +289,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     const { earliestLease } = this.#leases.counts(job.tag);
     const wanted = Math.max(Date.now(), Math.min(latest, earliestLease ?? Date.now() + IDLE_MS));
     const alarmAt = await this.ctx.storage.getAlarm();
-    // One that is past was given up by the platform.
+    // The platform has given up an alarm in the past.
     const isSoonEnough = alarmAt !== null && alarmAt <= wanted && alarmAt > Date.now();
     if (isExact || !isSoonEnough) await this.ctx.storage.setAlarm(wanted);
   }

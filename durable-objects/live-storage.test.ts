@@ -103,14 +103,14 @@ describe('a connection at rest', () => {
 
   it('is there again when its object was lost, however large its session: a value has at most 2 MB', async () => {
     const object = await waiting();
-    expect(await object.rest()).toEqual({ isBehind: false });
+    expect(await object.rest()).toEqual({ hasUnsavedAudio: false });
     for (const bytes of [2.5 * MIB, 2 * MIB, 10, 0]) {
       const now = await found();
-      await now.markBehind();
-      expect(await now.rest()).toMatchObject({ isBehind: true });
+      await now.markUnsavedAudio();
+      expect(await now.rest()).toMatchObject({ hasUnsavedAudio: true });
       await now.suspend(bytes + 7, bytes);
       expect(await (await found()).rest()).toEqual({
-        isBehind: false,
+        hasUnsavedAudio: false,
         state: { receivedFrames: 5 },
         lastFrameAt: bytes + 7,
         bytes,
@@ -142,6 +142,6 @@ it('looking at a stream that was never opened leaves no trace', async () => {
   const object = objects('never');
   expect(await object.stream()).toBeUndefined();
   expect(await object.burn(DIGEST, 0)).toBeUndefined();
-  expect(await object.rest()).toEqual({ isBehind: false });
+  expect(await object.rest()).toEqual({ hasUnsavedAudio: false });
   expect(await object.left()).toEqual({ keys: [], hasAlarm: false });
 });

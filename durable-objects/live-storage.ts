@@ -2,10 +2,10 @@ import type { Kept } from '../src/jobs/live-channel.ts';
 import type { LiveOutcome, StreamSetup } from '../src/jobs/live-ports.ts';
 import { erase } from './erase.ts';
 
-/** A value of the storage has at most 2 MB; a session has 1.1 MB, and every value that is written costs the same. */
+/** A stored value has at most 2 MB. A session has 1.1 MB, and each written value costs the same, whatever its size. */
 const CHUNK_BYTES = 1536 * 1024;
 
-/** What a stream's object knows of its stream; gone when the stream has ended. */
+/** Stored state of a stream, erased when the stream has ended. */
 export interface StoredStream extends Omit<StreamSetup, 'streamId' | 'expiresAt'> {
   readonly id: string;
   readonly phase: { readonly name: 'waiting'; readonly expiresAt: number } | RunningPhase | EndingPhase;
@@ -14,28 +14,28 @@ export interface StoredStream extends Omit<StreamSetup, 'streamId' | 'expiresAt'
 export interface RunningPhase {
   readonly name: 'running';
   readonly startedAt: number;
-  /** Counts the connections of the stream: those before the last one have no say any more. */
+  /** Number of the stream's current connection; messages of earlier connections are ignored. */
   readonly connection: number;
   /** The last connection is lost. */
   readonly dropped?: Drop;
 }
 
-/** The loss of a connection in a stream that can be resumed. */
+/** The lost connection of a resumable stream. */
 export interface Drop {
   readonly at: number;
   readonly receivedSeconds: number;
-  /** The connection ended with the memory of its object: that was not the client. */
+  /** The service lost the connection, together with the object's memory; not the client. */
   readonly isOurs: boolean;
 }
 
-/** Decided and perhaps not written to the database yet. */
+/** The end is decided, but perhaps not written to the database yet. */
 interface EndingPhase {
   readonly name: 'ending';
   readonly outcome: LiveOutcome;
   readonly endedAt: number;
 }
 
-/** A place from which a stream goes on. */
+/** Snapshot from which a stream continues. */
 export interface Suspended extends Kept {
   readonly lastFrameAt: number;
 }
@@ -44,7 +44,7 @@ interface SuspendedHead extends Omit<Suspended, 'session'> {
   readonly chunks: number;
 }
 
-/** The storage of one stream. Nothing is written for a stream that was not opened: looking at one leaves no trace. */
+/** The storage of one stream. Reads write nothing, so that a request for an unknown stream stores nothing. */
 export class StreamStorage {
   constructor(private readonly storage: DurableObjectStorage) {}
 
@@ -56,12 +56,12 @@ export class StreamStorage {
     this.storage.kv.put('stream', stream);
   }
 
-  /** Whether audio came since the connection was last stored: what is stored then does not hold all of it. */
-  get isBehind(): boolean {
+  /** Whether audio has arrived since the last snapshot, so that the snapshot is incomplete. */
+  get hasUnsavedAudio(): boolean {
     return this.storage.kv.get<boolean>('behind') ?? false;
   }
 
-  markBehind(): void {
+  markUnsavedAudio(): void {
     this.storage.kv.put('behind', true);
   }
 
@@ -85,10 +85,10 @@ export class StreamStorage {
   }
 
   /**
-   * @param isBehind whether more audio has come than `suspended` holds
+   * @param hasUnsavedAudio whether more audio has arrived than the snapshot holds
    * @param resumeDigest SHA-256 of the token that resumes the stream from here; it replaces the one before
    */
-  suspend({ session, ...rest }: Suspended, isBehind: boolean, resumeDigest?: Uint8Array): void {
+  suspend({ session, ...rest }: Suspended, hasUnsavedAudio: boolean, resumeDigest?: Uint8Array): void {
     this.storage.transactionSync(() => {
       const chunks = Math.ceil(session.length / CHUNK_BYTES);
       const before = this.storage.kv.get<SuspendedHead>('suspended')?.chunks ?? 0;
@@ -97,18 +97,18 @@ export class StreamStorage {
         this.storage.kv.put(`session/${i}`, session.slice(i * CHUNK_BYTES, (i + 1) * CHUNK_BYTES));
       }
       this.storage.kv.put('suspended', { ...rest, chunks } satisfies SuspendedHead);
-      if (isBehind !== this.isBehind) this.storage.kv.put('behind', isBehind);
+      if (hasUnsavedAudio !== this.hasUnsavedAudio) this.storage.kv.put('behind', hasUnsavedAudio);
       if (resumeDigest) this.allowResume(resumeDigest);
     });
   }
 
-  /** The one token that resumes the stream. */
+  /** Sets the only token that resumes the stream. */
   allowResume(digest: Uint8Array): void {
     this.storage.kv.put('resume', digest);
   }
 
   /**
-   * Burns the token of a stream that waits for its connection: of any number of calls with it, one gets the stream.
+   * Burns the token of a stream that waits for its connection; only the first call with the token gets the stream.
    * @returns undefined for a wrong, used or expired token
    */
   burn(tokenDigest: Uint8Array, now: number): StoredStream | undefined {
@@ -123,9 +123,9 @@ export class StreamStorage {
   }
 
   /**
-   * Burns the last token with which a running stream can be resumed: of any number of calls with it, one gets the
-   * stream, from where it was last kept.
-   * @param droppedAfter a connection that was lost at this moment or before is not resumed
+   * Burns the last token with which a running stream can be resumed; only the first call with the token gets the stream,
+   * which continues from its last snapshot.
+   * @param droppedAfter a connection that was lost at this moment or before is not resumed, ms since the Unix epoch
    * @returns undefined for any other token
    */
   burnResume(digest: Uint8Array, droppedAfter: number): StoredStream | undefined {
@@ -144,14 +144,14 @@ export class StreamStorage {
     });
   }
 
-  /** Notes that the connection of a running stream is lost. */
+  /** Records that the connection of a running stream is lost. */
   drop(stream: StoredStream, phase: RunningPhase, drop: Drop): void {
     this.stream = { ...stream, phase: { ...phase, dropped: drop } };
   }
 
   /**
-   * Decides the end: from here on no connection begins.
-   * @returns what was decided first, and when: a database that is away must not make a stream longer
+   * Decides the end of the stream: no connection begins any more.
+   * @returns the end that was decided first, with its time: an unavailable database must not prolong a stream
    */
   end(stream: StoredStream, outcome: LiveOutcome, now: number): EndingPhase {
     const { phase } = this.stream ?? stream;

@@ -11,35 +11,35 @@ import { type RunningPhase, type StoredStream, StreamStorage } from './live-stor
 const UNAUTHORIZED = 401;
 const FORBIDDEN = 403;
 const OVERLOADED = 503;
-/** Of a connection that its client should resume (RFC 6455 registry: service restart). */
+/** Close code of a connection that its client should resume (RFC 6455 registry: service restart). */
 const CLOSE_TO_RESUME = 1012;
 
-/** Silence on the wire before a connection is stored, so that the platform may take the object out of memory. */
+/** Time without frames before a connection is stored, so that the platform may evict the object from memory. */
 const SUSPEND_AFTER_MS = 3000;
-/** Until a step that failed is tried again. */
+/** Pause before a failed step is retried. */
 const RETRY_MS = 15_000;
 /** How long a closed connection may wait for a client that does not read. */
 const LINGER_MS = 10_000;
 /**
- * The same for one that never sent anything. Its connection workerd ends only with the object, ten seconds after that
- * was last busy, although the client answers the close.
+ * The same for a client that never sent anything: workerd ends such a connection only with the object, ten seconds
+ * after the object was last busy, although the client answers the close.
  */
 const SILENT_LINGER_MS = 2000;
 
 /**
- * One live stream: its token, its connection and, through hibernation, the state of its diarization. The protocol
- * itself is `LiveChannel`. Memory may vanish whenever nothing happens; the alarm then finds in the storage what became
- * of the stream.
+ * One live stream: its token, its connection and the state of its diarization, which survive hibernation. The protocol
+ * is in `LiveChannel`. The platform may evict an idle object from memory; the alarm then reads the state of the stream
+ * from the storage.
  */
 export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
   readonly #storage: StreamStorage;
   readonly #runtime: LiveRuntime;
   #channel: LiveChannel | undefined;
-  /** Of the channel's connection. */
+  /** Tag of the channel's connection. */
   #tag = '';
   #lastFrameAt = 0;
-  #isBehind = false;
-  #hasHeard = false;
+  #hasUnsavedAudio = false;
+  #hasReceived = false;
   #suspendTimer: number | null = null;
 
   constructor(state: DurableObjectState, env: LiveEnv) {
@@ -49,7 +49,7 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
   }
 
   /**
-   * The stream has been created; now its token can be used.
+   * Stores a new stream; from now on its token can be used.
    * @returns false, without creating a stream, when this isolate is overloaded
    */
   async open({ streamId, expiresAt, ...setup }: StreamSetup): Promise<boolean> {
@@ -64,8 +64,8 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
   }
 
   /**
-   * The platform gives an alarm up that has failed a few times, and workerd calls no later one either: what it should
-   * have done is done now.
+   * Runs the alarm's work now: after a few failures the platform gives up an alarm, and workerd then calls no later one
+   * either.
    */
   async wake(): Promise<boolean> {
     if (!this.#storage.stream) return false;
@@ -73,7 +73,7 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
     return true;
   }
 
-  /** The upgrade, as the Worker passes it on: 101, or the status that it is refused with. */
+  /** The upgrade request, passed on by the Worker: answers 101, or the status of the refusal. */
   override async fetch(request: Request): Promise<Response> {
     const { stream } = this.#storage;
     const origin = request.headers.get('Origin');
@@ -115,7 +115,7 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
 
   async #accept(channel: LiveChannel | undefined, isResumed = false): Promise<Response> {
     const { stream } = this.#storage;
-    // The database was so slow that the alarm has ended the stream meanwhile: nothing would ever end a connection.
+    // The alarm may have ended the stream while the database was slow: nothing would close a connection accepted now.
     if (!channel || stream?.phase.name !== 'running') return refused(UNAUTHORIZED);
     const { 0: client, 1: server } = new WebSocketPair();
     this.ctx.acceptWebSocket(server, [tagOf(stream.phase)]);
@@ -143,25 +143,25 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
 
   override async webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
     if (!this.#isCurrent(socket)) return;
-    this.#hasHeard = true;
+    this.#hasReceived = true;
     const channel = this.#resume();
     if (!channel) return;
     const before = channel.receivedFrames;
     const isAtWork = channel.isAtWork;
     const processed = channel.receive(message);
     if (channel.receivedFrames > before) this.#noteFrame(channel);
-    // One waiting event keeps the object at work. If every one waited, a client whose frames never let the queue become
-    // empty would make them pile up.
+    // One waiting event keeps the object in memory. If every event waited, they would pile up with a client whose frames
+    // keep the queue from becoming empty.
     if (!isAtWork) await processed;
   }
 
-  /** The platform leaves the answer to a client's close to the object; without one the client waits for nothing. */
+  /** Answers a client's close, which the platform does not: the client would wait in vain for the reply. */
   override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
     if (this.#isCurrent(socket)) await this.#disconnected();
     try {
       socket.close(isOwnCode(code) ? code : CLOSE.normal);
     } catch {
-      // The connection has broken since.
+      // The connection has already broken.
     }
   }
 
@@ -193,13 +193,13 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
     this.#logLag(this.#channel);
     this.#channel?.abandon();
     this.#channel = undefined;
-    this.#isBehind = false;
+    this.#hasUnsavedAudio = false;
   }
 
   override async alarm(): Promise<void> {
     const { stream } = this.#storage;
     if (!stream) return;
-    // First the next alarm: whatever fails below is tried again.
+    // Set the next alarm first, so that a failure below is retried.
     await this.ctx.storage.setAlarm(Date.now() + RETRY_MS);
     switch (stream.phase.name) {
       case 'waiting':
@@ -207,14 +207,15 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
       case 'ending':
         return this.#settle(stream, stream.phase.outcome);
       case 'running':
-        return this.#lookAfter(stream, stream.phase);
+        return this.#checkRunning(stream, stream.phase);
     }
   }
 
   /**
-   * A stream that runs: closed when it is idle or has lasted too long, ended when its connection died with the process.
+   * Checks a running stream: closes it if it is idle or has reached its maximum duration, ends it if its connection
+   * died with the process.
    */
-  async #lookAfter(stream: StoredStream, phase: RunningPhase): Promise<void> {
+  async #checkRunning(stream: StoredStream, phase: RunningPhase): Promise<void> {
     const { startedAt } = phase;
     if (this.#sockets(phase).length === 0) {
       if (stream.isResumable) return this.#waitForReturn(stream, phase);
@@ -247,7 +248,7 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
     return this.ctx.getWebSockets(tagOf(phase));
   }
 
-  /** Whether a connection is the last one of its stream, or the stream has ended. */
+  /** Whether a connection is the latest one of its stream, or the stream has ended. */
   #isCurrent(socket: WebSocket): boolean {
     if (this.#channel) return this.ctx.getTags(socket).includes(this.#tag);
     const { stream } = this.#storage;
@@ -260,9 +261,9 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
    */
   #resume(resumedFrom?: number): LiveChannel | undefined {
     if (this.#channel) return this.#channel;
-    const { stream, isBehind } = this.#storage;
+    const { stream, hasUnsavedAudio } = this.#storage;
     if (stream?.phase.name !== 'running' || stream.phase.dropped) return undefined;
-    if (isBehind && stream.isResumable) {
+    if (hasUnsavedAudio && stream.isResumable) {
       for (const socket of this.ctx.getWebSockets()) socket.close(CLOSE_TO_RESUME, 'the object was lost');
       this.ctx.waitUntil(this.#drop(stream, stream.phase, true));
       return undefined;
@@ -271,7 +272,7 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
     const stored = this.#storage.suspended;
     this.#lastFrameAt = stored?.lastFrameAt ?? stream.phase.startedAt;
     const openSession = async () => {
-      if (isBehind) throw new Error('the object was lost while audio came');
+      if (hasUnsavedAudio) throw new Error('the object was lost while audio came');
       if (!stored) return runtime.sessions.create(stream.settings);
       runtime.log('info', 'live_resumed', { streamId: stream.id, bytes: stored.session.length });
       return runtime.sessions.restore(stored.session);
@@ -305,8 +306,8 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
       this.ctx.waitUntil(this.#checkCredit(channel));
     }
     this.#lastFrameAt = Date.now();
-    if (!this.#isBehind) this.#storage.markBehind();
-    this.#isBehind = true;
+    if (!this.#hasUnsavedAudio) this.#storage.markUnsavedAudio();
+    this.#hasUnsavedAudio = true;
     this.#suspendIn(SUSPEND_AFTER_MS);
   }
 
@@ -334,7 +335,7 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
   #suspendIn(delayMs: number): void {
     this.#suspendTimer ??= setTimeout(() => {
       this.#suspendTimer = null;
-      // Not stored, not suspended: should the object be lost now, the stream ends as an error.
+      // Without a snapshot the stream ends as an error if the object is lost.
       this.#suspendWhenQuiet().catch((error) =>
         this.#runtime.log('error', 'live_suspend_failed', { error: String(error) }),
       );
@@ -360,9 +361,9 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
     // The stream may have ended or been resumed in the meantime.
     if (this.#channel !== channel || this.#storage.stream?.phase.name !== 'running') return;
     const frame = kept.state.receivedFrames;
-    this.#isBehind = channel.receivedFrames > frame;
-    this.#storage.suspend({ ...kept, lastFrameAt }, this.#isBehind, resume?.digest);
-    // The platform holds the message back until what was written is safe.
+    this.#hasUnsavedAudio = channel.receivedFrames > frame;
+    this.#storage.suspend({ ...kept, lastFrameAt }, this.#hasUnsavedAudio, resume?.digest);
+    // The platform holds the message back until the snapshot is stored durably.
     if (resume) channel.announce({ type: 'resume', token: resume.token, frame });
   }
 
@@ -371,13 +372,14 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
       try {
         socket.send(text);
       } catch {
-        // The client is gone; the close event will say so.
+        // The client has disconnected; the close event follows.
       }
     }
   }
 
   /**
-   * Decided first, then written to the database, then sent: a client that sees the connection close can read the end.
+   * Decides the end, writes it to the database, then closes the connection: a client that sees the close can read the
+   * end.
    */
   async #end(stream: StoredStream, { status, receivedSeconds, closeCode, closeReason }: ChannelEnd): Promise<void> {
     clearTimeout(this.#suspendTimer);
@@ -391,18 +393,18 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
       this.#runtime.log('error', 'live_end_failed', { streamId: stream.id, error: String(error) });
     }
     for (const socket of this.ctx.getWebSockets()) socket.close(closeCode, closeReason);
-    if (this.#hasHeard || receivedSeconds > 0) setTimeout(() => this.#dropUnread(), LINGER_MS);
+    if (this.#hasReceived || receivedSeconds > 0) setTimeout(() => this.#dropUnread(), LINGER_MS);
     else setTimeout(() => this.ctx.abort('the client never sent anything'), SILENT_LINGER_MS);
   }
 
-  /** A client that reads nothing never answers the close; what waits for it would stay in memory. */
+  /** A client that reads nothing never answers the close, and its unread messages would stay in memory. */
   #dropUnread(): void {
     if (this.ctx.getWebSockets().length > 0) this.ctx.abort('the client did not read its last messages');
   }
 
   /**
-   * Writes the end of a stream once, however often it is called, and erases what is kept here, voiceprints included.
-   * Decided before the database is asked: a connection that waits for the same slow database must not begin meanwhile.
+   * Writes the end of a stream to the database and erases the storage, voiceprints included. Idempotent. Decides the end
+   * before the write, so that a connection that waits for the same slow database does not begin meanwhile.
    */
   async #settle(stream: StoredStream, outcome: LiveOutcome): Promise<void> {
     const decided = this.#storage.end(stream, outcome, Date.now());
@@ -414,10 +416,10 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
 
 const refused = (status: number) => new Response(null, { status });
 
-/** Marks the connections of a stream, through hibernation. */
+/** Tag of a stream's connection, which survives hibernation. */
 const tagOf = ({ connection }: RunningPhase) => String(connection);
 
-/** Codes that a client may have sent and that may be sent back; the others say that there was none (RFC 6455 §7.4). */
+/** Codes that a client may send and that may be sent back; the others mean that none was sent (RFC 6455 §7.4). */
 const isOwnCode = (code: number) => code === CLOSE.normal || (code >= 3000 && code <= 4999);
 
 const stackOf = (error: unknown) => (error instanceof Error ? error.stack : undefined);

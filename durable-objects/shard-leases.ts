@@ -1,4 +1,4 @@
-/** A shard that is handed out, and how often it was begun without an end that is known. */
+/** A shard that is handed out, and its number of starts without a known end. */
 export interface HandedOut {
   readonly shard: number;
   readonly starts: number;
@@ -8,7 +8,7 @@ interface Counts {
   /** Shards `[0, next)` were handed out. */
   readonly next: number;
   readonly done: number;
-  /** The earliest lease of those that are handed out and not done. */
+  /** Earliest lease of the shards that are handed out and not done. */
   readonly earliestLease: number | undefined;
 }
 
@@ -53,7 +53,7 @@ export class ShardLeases {
     this.sql.exec('INSERT INTO shards (tag, shard, lease_until) VALUES (?, ?, ?)', tag, shard, leaseUntil);
   }
 
-  /** @returns how often it was begun, this time included */
+  /** @returns number of starts, this one included */
   begin(tag: string, shard: number, leaseUntil: number): number {
     const { starts } = this.sql
       .exec(
@@ -100,7 +100,7 @@ export class ShardLeases {
     return rows.map(({ shard, starts }) => ({ shard: Number(shard), starts: Number(starts) }));
   }
 
-  /** All that is handed out counts as lost. */
+  /** Ends the leases of all shards that are handed out: they count as lost. */
   expireAll(tag: string): void {
     this.sql.exec('UPDATE shards SET lease_until = 0, in_work = 0 WHERE tag = ? AND lease_until IS NOT NULL', tag);
   }

@@ -14,7 +14,7 @@ import { erase } from './erase.ts';
 
 /** The platform ends an alarm after 15 minutes. */
 const CALL_MS = 12 * 60_000;
-/** Pauses before the second, third … try where the server fails; bytes that came in between reset them. */
+/** Pauses before the second, third … attempt if the server fails; received bytes reset them. */
 const PAUSES_MS = [5000, 15_000, 60_000];
 
 interface Request {
@@ -24,9 +24,9 @@ interface Request {
 }
 
 /**
- * Copies the recording of one job into the bucket, where it cannot be read in place: its server gives no ranges and the
- * container needs them, nothing pins it, or it is slow. Other people's servers take their time here, so that no
- * consumer of a queue waits for them. When the copy is there, the job's `ingest` message is sent again.
+ * Copies the recording of one job into the bucket if it cannot be read at its source: the server serves no ranges but
+ * the container needs them, sends nothing that identifies the version of the file, or is slow. A slow server occupies
+ * this object and no consumer of a queue. When the copy is complete, the job's `ingest` message is sent again.
  */
 export class SourceCopy extends DurableObject<JobsEnv> implements CopyRpc {
   #isCopying = false;
@@ -52,7 +52,7 @@ export class SourceCopy extends DurableObject<JobsEnv> implements CopyRpc {
     const ports = jobPorts(this.env);
     const { jobId } = request;
     const { storage } = this.ctx;
-    // While it waited for its next try.
+    // The job may have ended while the copy waited for its next attempt.
     if (await isOver(ports, jobId)) return erase(storage);
     const state = await storage.get<CopyState>('state');
     const id = outboxId({ step: 'ingest', jobId });
@@ -62,15 +62,14 @@ export class SourceCopy extends DurableObject<JobsEnv> implements CopyRpc {
       return run;
     }).catch(async (error: unknown): Promise<CopyEnd> => {
       if (!(error instanceof JobGone)) throw error;
-      // It notices within the patience for a server, and drops what it has copied. Until then it might write to the
-      // storage.
+      // Wait until the run notices the abort and deletes its copy: until then it may write to the storage.
       await run?.catch(() => undefined);
       return { kind: 'unwanted' };
     });
     switch (end.kind) {
       case 'whole':
         await dispatch(ports, { step: 'ingest', jobId });
-        // Its end may not have been noticed yet: the copy has no reader.
+        // The job may have ended just before: then no step reads the copy.
         if (await isOver(ports, jobId)) await removeWork(ports, jobId);
         return erase(storage);
       case 'unwanted':
@@ -84,7 +83,7 @@ export class SourceCopy extends DurableObject<JobsEnv> implements CopyRpc {
         const hasGrown = (now?.copiedBytes ?? 0) > (state?.copiedBytes ?? 0);
         const tries = hasGrown ? 0 : ((await storage.get<number>('tries')) ?? 0);
         const { kind, message } = end.error;
-        // A file that changed under the copy is copied again.
+        // A file that changed during the copy is copied again.
         if ((isPassing(kind) || kind === 'changed') && tries < PAUSES_MS.length) {
           const pauseMs = PAUSES_MS[tries];
           await storage.put('tries', tries + 1);

@@ -15,21 +15,21 @@ const STREAMS = [1, 2, 4, 6, 8] as const;
 const SECONDS = 40;
 const FRAME_MS = 100;
 
-/** Streams at once through the real service. */
+/** Concurrent streams through the real service. */
 export interface ServiceResult {
   readonly streams: number;
   readonly events: number;
-  /** From an event's own time in the audio, sent in real time, until the client has it. */
+  /** From an event's timestamp, with audio sent in real time, until the client receives it. */
   readonly medianMs: number;
   readonly p95Ms: number;
-  /** What workerd computed for a second of audio of one stream; undefined where the system does not tell. */
+  /** CPU time of workerd for a second of audio of one stream; undefined without /proc. */
   readonly cpuMs: number | undefined;
-  /** Why streams did not end as asked, one entry each. */
+  /** Why streams failed, an entry for each. */
   readonly failures: readonly string[];
 }
 
 /**
- * Streams at once over WebSockets through workerd, in real time.
+ * Measures concurrent WebSocket streams through workerd in real time.
  *
  * @returns undefined where the service has no live endpoint
  */
@@ -56,8 +56,8 @@ export async function measureService(
       const runs = await Promise.all(
         Array.from({ length: streams }, (_, index) => {
           const { samples } = long[index % long.length];
-          const piece = samples.subarray(0, seconds * SAMPLE_RATE_HZ);
-          return stream(client, piece, latencyMs, (index * FRAME_MS) / streams);
+          const opening = samples.subarray(0, seconds * SAMPLE_RATE_HZ);
+          return stream(client, opening, latencyMs, (index * FRAME_MS) / streams);
         }),
       );
       const cpuAfter = cpuMsOf(service.workerdPid());
@@ -84,7 +84,7 @@ interface Run {
   readonly failure: string | undefined;
 }
 
-/** @param afterMs when it begins, so that the frames of several streams are spread evenly */
+/** @param afterMs delay of the first frame, which spreads the frames of several streams evenly */
 async function stream(client: RollcallClient, samples: Float32Array, latencyMs: number, afterMs: number): Promise<Run> {
   const opened = await openLiveStream(client, { latency: latencyMs, webSocket: nodeWebSocket });
   if (!opened.ok) return { delaysMs: [], sentSeconds: 0, failure: opened.error.message };
@@ -94,14 +94,14 @@ async function stream(client: RollcallClient, samples: Float32Array, latencyMs: 
   const delaysMs: number[] = [];
   const listening = (async () => {
     for await (const event of live) {
-      // What the end brings comes at once.
+      // Events that the end of the stream brings come without look-ahead: they are not measured.
       if ((event.kind === 'start' || event.kind === 'end') && !ending) {
         delaysMs.push(performance.now() - startedAt - 1000 * event.timestampSeconds);
       }
     }
   })();
   for (let at = 0; at < samples.length; at += FRAME_SAMPLES) {
-    // A frame is complete, and goes out, when its last sample has been spoken.
+    // A frame is sent when its last sample has been spoken.
     const dueMs = startedAt + (1000 * (at + FRAME_SAMPLES)) / SAMPLE_RATE_HZ - performance.now();
     if (dueMs > 0) await new Promise((wake) => setTimeout(wake, dueMs));
     await live.write(samples.subarray(at, at + FRAME_SAMPLES));
@@ -120,7 +120,7 @@ function failureOf(close: LiveClose): string | undefined {
 /** Ticks of /proc are hundredths of a second on every Linux that Node runs on. */
 const TICK_MS = 10;
 
-/** CPU time that a process has used, where /proc tells. */
+/** CPU time of a process; undefined without /proc. */
 function cpuMsOf(pid: number | undefined): number | undefined {
   const path = `/proc/${pid}/stat`;
   if (pid === undefined || !existsSync(path)) return undefined;

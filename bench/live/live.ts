@@ -22,7 +22,6 @@ import {
 } from './measure.ts';
 import { LATENCIES_MS, liveEngine, observeStream, openSession } from './observe.ts';
 
-/** One row of the table of accuracies. */
 interface AccuracyRow {
   readonly what: string;
   readonly errors: readonly DiarizationError[];
@@ -31,7 +30,7 @@ interface AccuracyRow {
 const percent = (value: number): string => value.toFixed(1);
 const ms = (value: number): string => `${value.toFixed(0)} ms`;
 
-/** Diarization error rates by set, a row for each way to count. */
+/** Diarization error rates by set. */
 function accuracyTable(recordings: readonly LabelledRecording[], rows: readonly AccuracyRow[]): string {
   const sets = setsOf(recordings);
   const cells = ({ what, errors }: AccuracyRow): string[] => {
@@ -52,7 +51,7 @@ function accuracyTable(recordings: readonly LabelledRecording[], rows: readonly 
   return table(head, rows.map(cells));
 }
 
-/** Delays of starts and ends, and what of them is computing. */
+/** Delays of starts and ends, and the share of computing in them. */
 function delayTable(results: readonly LatencyResult[]): string {
   const rows = results.flatMap(({ latencyMs, load, moments }) =>
     (['start', 'end'] as const).map((kind) => {
@@ -67,12 +66,13 @@ function delayTable(results: readonly LatencyResult[]): string {
   );
   return `${table(['latency', 'of', 'matched', 'median', 'p95', 'computing'], rows, 2)}
 
-A moment of the reference is matched with an event of the same kind, of the speaker whom the optimal mapping gives it, whose timestamp is within
-${MATCH_WITHIN_SECONDS} s of it; one to one, the closest first. Its delay runs from the moment in the audio until the event is told when frames arrive in real time: the audio that had
-arrived when \`push\` returned it, minus the moment, plus the CPU time of that push. Events of the end of a stream are left out.`;
+A moment of the reference is matched with an event of the same kind and of the speaker in the optimal mapping, whose
+timestamp is within ${MATCH_WITHIN_SECONDS} s of it; one to one, the closest first. Delay, if frames arrive in real
+time: the audio that had arrived when \`push\` returned the event, minus the moment, plus the CPU time of that push.
+Events that the end of a stream brings are left out.`;
 }
 
-/** Computing time of pushes, and how many streams a core carries at each latency. */
+/** Computing time of pushes, and the number of streams that a core carries at each latency. */
 function capacityTable(results: readonly LatencyResult[]): string {
   const rows = results.map(({ latencyMs, load, audioSeconds }) => {
     const pushes = [sum(load.pushMs) / audioSeconds, percentile(load.pushMs, 0.99), Math.max(...load.pushMs)];
@@ -82,13 +82,14 @@ function capacityTable(results: readonly LatencyResult[]): string {
     return [...cells, `**${streams}**`, ms(p95AloneMs), ms(p95Ms), ms(p95BeyondMs)];
   });
   const head = ['latency', 'CPU a second of audio', 'push p99', 'longest push', 'streams a core'];
-  return `${table([...head, 'p95 delay of one', 'of so many', 'of one more'], rows)}
+  return `${table([...head, 'p95 delay of one stream', 'of this number', 'of one more'], rows)}
 
-Streams a core: the most at which the 95th percentile of the delays is at most twice that of one stream, in a simulated queue on the measured pushes (all
-recordings as one stream, each further stream begun elsewhere in it; frames spread evenly, worked on in the order of their arrival).`;
+Streams a core: the most at which the 95th percentile of the delays is at most twice that of one stream, in a simulated
+queue of the measured pushes (all recordings as one stream, from another offset for each stream; frames are spread
+evenly and handled in order of arrival).`;
 }
 
-/** What a long stream did, item by item. */
+/** Label changes, snapshots and CPU time of a long stream. */
 function longTable(result: LongResult): string {
   const { turns, changes, correctedChanges, snapshotBytes, audioSeconds, latencyMs, speakers } = result;
   const kib = (bytes: number): string => `${(bytes / 1024).toFixed(0)} KiB`;
@@ -103,8 +104,9 @@ function longTable(result: LongResult): string {
     ['CPU a second of audio, first quarter', `${result.firstQuarterMs.toFixed(1)} ms`],
     ['CPU a second of audio, last quarter', `${result.lastQuarterMs.toFixed(1)} ms`],
   ];
-  return `The recordings one after the other, ${minutes.toFixed(0)} minutes as one stream with ${speakers} people (8 labels at most), latency ${ms(latencyMs)}. A label change: the label that covers most of
-a speaker's turn is another than in his turn before.
+  return `The recordings one after the other, ${minutes.toFixed(0)} minutes as one stream with ${speakers} people (8
+labels at most), latency ${ms(latencyMs)}. Label change: the label that covers most of a speaker's turn differs from the
+one of the speaker's previous turn.
 
 ${table(['', ''], rows)}`;
 }
@@ -123,8 +125,8 @@ function serviceTable(results: readonly ServiceResult[] | undefined, latencyMs: 
   ]);
   const reasons = [...new Set(results.flatMap(({ failures }) => failures))];
   const why = reasons.length === 0 ? '' : `\n\nFailed streams: ${reasons.join('; ')}.`;
-  return `The real service in workerd (one thread), WebSocket streams at once in real time, latency ${ms(latencyMs)}; from the time that an event names until the client has
-the event. The clients run on the same machine.
+  return `The real service in workerd (one thread), concurrent WebSocket streams in real time, latency ${ms(latencyMs)};
+from the timestamp of an event until the client receives it. The clients run on the same machine.
 
 ${table(['streams', 'events', 'median', 'p95', 'CPU a second of audio', 'failed streams'], rows)}${why}`;
 }
@@ -135,11 +137,12 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** Latency of the long stream and of the streams through the service: that of a client that does not choose. */
+/** Latency of the long stream and of the streams through the service: the default of the API. */
 const USUAL_LATENCY_MS = 1000;
 const LONG_MINUTES = 60;
-const ABOUT_ACCURACY = `Corrected: a client that asks for corrections and applies them to what was told before; starts and ends are the same. Published figures of others, on whole corpora:
-diart 34.1 on AMI and 22.2 on VoxConverse at 0.5 s of latency, 27.5 and 16.8 at 5 s; LS-EEND 20.8 on AMI.`;
+const ABOUT_ACCURACY = `Corrected: the client asks for corrections and applies them to events it has received; starts
+and ends are the same. Published figures of others, on whole corpora: diart 34.1 on AMI and 22.2 on VoxConverse at 0.5 s
+of latency, 27.5 and 16.8 at 5 s; LS-EEND 20.8 on AMI.`;
 const WARM_UP_SAMPLES = 10 * SAMPLE_RATE_HZ;
 
 /** Live diarization: accuracy beside the jobs', delays, capacity of a core, stability of labels over an hour. */
@@ -155,8 +158,9 @@ export async function measureLive(recordings: readonly LabelledRecording[] | und
   const long = await measureLong(engine, USUAL_LATENCY_MS, hour);
   const service = await measureService(recordings, USUAL_LATENCY_MS, 60 * minutes);
   const parts = [
-    `${bounded.length} labelled recordings, each a stream of its own, in frames of 100 ms; DER in per cent, no collar, overlap scored, pooled over a folder. The jobs' settings on the
-same recordings in the same run. Made in Node with the Worker's code and WebAssembly.`,
+    `${bounded.length} labelled recordings, each as a separate stream, in frames of 100 ms; DER in percent, no collar,
+overlap scored, pooled over a folder. The jobs' settings on the same recordings in the same run. Made in Node with the
+Worker's code and WebAssembly.`,
     `${accuracyTable(bounded, measured.rows)}
 
 ${ABOUT_ACCURACY}`,

@@ -1,14 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import type { LabelledRecording } from '../recordings.ts';
 import { boundMinutes, capacityOf, delaysOf, eventDelays, joined, labelChanges, within } from './measure.ts';
-import type { ObservedStream, ToldEvent } from './observe.ts';
+import type { ObservedStream, TimedEvent } from './observe.ts';
 
 const segment = (speaker: string, start: number, end: number) => ({
   speaker,
   startMicros: 1e6 * start,
   endMicros: 1e6 * end,
 });
-const told = (kind: 'start' | 'end', speaker: number, timestampSeconds: number, streamSeconds: number): ToldEvent => ({
+const eventOf = (
+  kind: 'start' | 'end',
+  speaker: number,
+  timestampSeconds: number,
+  streamSeconds: number,
+): TimedEvent => ({
   kind,
   speaker,
   timestampSeconds,
@@ -16,20 +21,25 @@ const told = (kind: 'start' | 'end', speaker: number, timestampSeconds: number, 
   push: Math.round(10 * streamSeconds) - 1,
   computeMs: 20,
 });
-const stream = (found: ObservedStream['found'], events: readonly ToldEvent[]): ObservedStream => ({
+const stream = (found: ObservedStream['found'], events: readonly TimedEvent[]): ObservedStream => ({
   audioSeconds: 20,
   found,
   corrected: found,
-  told: events,
+  events,
   pushMs: [],
   snapshotBytes: [],
 });
 
 describe('eventDelays', () => {
-  it('counts from the moment in the audio until its event is told, for the mapped speaker', () => {
+  it('measures from the moment in the audio until its event is returned, for the mapped speaker', () => {
     const reference = [segment('A', 1, 4), segment('B', 5, 8)];
     const found = [segment('1', 1.2, 4), segment('0', 5, 8)];
-    const events = [told('start', 1, 1.2, 2.5), told('end', 1, 4, 5), told('start', 0, 5, 6.5), told('start', 1, 5, 6)];
+    const events = [
+      eventOf('start', 1, 1.2, 2.5),
+      eventOf('end', 1, 4, 5),
+      eventOf('start', 0, 5, 6.5),
+      eventOf('start', 1, 5, 6),
+    ];
     const { delays, moments } = eventDelays(reference, stream(found, events));
     expect(moments).toBe(4);
     expect(delays.map(({ kind, audioMs }) => [kind, Math.round(audioMs)]).sort()).toEqual([
@@ -39,23 +49,23 @@ describe('eventDelays', () => {
     ]);
   });
 
-  it('uses an event once, for the closest moment, and none that is over a second away', () => {
+  it('matches an event once, with the closest moment at most a second away', () => {
     const reference = [segment('A', 1, 2), segment('A', 2.5, 3), segment('A', 10, 12)];
     const found = [segment('0', 2.4, 3), segment('0', 11.1, 12)];
-    const events = [told('start', 0, 2.4, 3.4), told('start', 0, 11.1, 12)];
+    const events = [eventOf('start', 0, 2.4, 3.4), eventOf('start', 0, 11.1, 12)];
     const { delays } = eventDelays(reference, stream(found, events));
     expect(delays).toHaveLength(1);
     expect(delays[0].audioMs).toBeCloseTo(900);
   });
 
-  it('takes touching segments of a speaker for one turn', () => {
+  it('joins touching segments of a speaker', () => {
     const reference = [segment('A', 1, 2), segment('A', 2, 3), segment('B', 2, 4)];
     expect(eventDelays(reference, stream([], [])).moments).toBe(4);
   });
 });
 
 describe('labelChanges', () => {
-  it('counts turns whose majority label is another than before', () => {
+  it('counts turns whose majority label differs from that of the previous turn', () => {
     const reference = [
       segment('A', 0, 2),
       segment('B', 2, 4),
@@ -77,9 +87,9 @@ describe('labelChanges', () => {
 describe('the queue', () => {
   const delays = [{ push: 1, kind: 'start' as const, audioMs: 500, computeMs: 40 }];
 
-  it('adds computing and waiting to what the audio takes', () => {
+  it('adds computing and waiting to the delay of the audio', () => {
     expect(delaysOf({ pushMs: [0, 40], delays }, 1)).toEqual([540]);
-    // Frames 50 ms apart, one stream half a round ahead: its push of 40 ms is over when the next frame comes.
+    // Frames 50 ms apart: a push of 40 ms ends before the next frame arrives.
     expect(delaysOf({ pushMs: [0, 40], delays }, 2)).toEqual([540, 540]);
     expect(delaysOf({ pushMs: [70, 70], delays }, 2)).toEqual([590, 610]);
   });
@@ -94,7 +104,7 @@ describe('the queue', () => {
   });
 });
 
-describe('the material', () => {
+describe('the recordings', () => {
   const recording = (set: LabelledRecording['set'], name: string, seconds: number): LabelledRecording => ({
     set,
     name,
@@ -104,14 +114,14 @@ describe('the material', () => {
   });
   const all = [recording('meetings', 'a', 60), recording('meetings', 'b', 60), recording('simulated', 'c', 60)];
 
-  it('is bounded, with something of each folder', () => {
+  it('are bounded, with at least one of each folder', () => {
     expect(within(all, Number.POSITIVE_INFINITY)).toEqual(all);
     expect(within(all, 1).map(({ name }) => name)).toEqual(['a', 'c']);
     expect(boundMinutes('')).toBe(Number.POSITIVE_INFINITY);
     expect(() => boundMinutes('-1')).toThrow(/above 0/);
   });
 
-  it('is joined with speakers named after their recordings, cut at the length', () => {
+  it('are joined up to the length, with speakers named after their recordings', () => {
     const { samples, reference, speakers } = joined(all.slice(1), 150);
     expect(samples).toHaveLength(16_000 * 150);
     expect(speakers).toBe(2);

@@ -15,7 +15,7 @@ import {
 } from '../score/der.ts';
 import { say } from '../shared.ts';
 import type { Setting } from '../speed.ts';
-import { type ObservedStream, observeStream, openSession, type ToldEvent } from './observe.ts';
+import { type ObservedStream, observeStream, openSession, type TimedEvent } from './observe.ts';
 
 /** Bound on the audio of each part, from `ROLLCALL_LIVE_MINUTES`; infinite without it. */
 export function boundMinutes(text = process.env.ROLLCALL_LIVE_MINUTES): number {
@@ -25,7 +25,7 @@ export function boundMinutes(text = process.env.ROLLCALL_LIVE_MINUTES): number {
   return minutes;
 }
 
-/** Recordings of all sets in turn until the bound is reached, at least one of each; in their own order. */
+/** Recordings of every set alternately until `minutes` are reached, at least one of each set, in the given order. */
 export function within(recordings: readonly LabelledRecording[], minutes: number): LabelledRecording[] {
   const sets = setsOf(recordings).map((set) => recordings.filter((one) => one.set === set));
   const longest = Math.max(0, ...sets.map(({ length }) => length));
@@ -49,8 +49,8 @@ interface JoinedRecording {
 }
 
 /**
- * One stream of the recordings one after the other, from the start again when they are used up. A speaker is named
- * after his recording: nobody is taken for another of the same name, and who comes again is the same.
+ * One stream of the recordings one after the other, repeated until `seconds` are filled. Names of speakers include
+ * their recording, so that equal names of two recordings are two speakers, and a repeated recording adds none.
  */
 export function joined(recordings: readonly LabelledRecording[], seconds: number): JoinedRecording {
   const samples = new Float32Array(Math.round(seconds * SAMPLE_RATE_HZ));
@@ -58,7 +58,7 @@ export function joined(recordings: readonly LabelledRecording[], seconds: number
   let filled = 0;
   for (let next = 0; filled < samples.length; next++) {
     const recording = recordings[next % recordings.length];
-    const piece = recording.samples.subarray(0, samples.length - filled);
+    const added = recording.samples.subarray(0, samples.length - filled);
     const offsetMicros = Math.round((1e6 * filled) / SAMPLE_RATE_HZ);
     const lastMicros = Math.round((1e6 * samples.length) / SAMPLE_RATE_HZ);
     for (const { speaker, startMicros, endMicros } of recording.reference) {
@@ -69,13 +69,13 @@ export function joined(recordings: readonly LabelledRecording[], seconds: number
       };
       if (segment.endMicros > segment.startMicros) reference.push(segment);
     }
-    samples.set(piece, filled);
-    filled += piece.length;
+    samples.set(added, filled);
+    filled += added.length;
   }
   return { samples, reference, speakers: new Set(reference.map(({ speaker }) => speaker)).size };
 }
 
-/** An event counts for a moment of the reference that is at most this far from its timestamp. */
+/** Largest distance between the timestamp of an event and the moment that it is matched with. */
 export const MATCH_WITHIN_SECONDS = 1;
 
 /** A moment at which a speaker of the reference begins or ends a turn. */
@@ -85,24 +85,24 @@ interface Moment {
   readonly seconds: number;
 }
 
-/** How long it took until a moment was told. */
+/** Delay of an event after its moment in the reference. */
 export interface EventDelay {
-  /** Index of the push that told it. */
+  /** Index of the push that returned the event. */
   readonly push: number;
   readonly kind: Moment['kind'];
-  /** From the moment until the audio had arrived that the event came with. */
+  /** From the moment to the end of the audio that had arrived when the event was returned. */
   readonly audioMs: number;
-  /** Computing time on that audio. */
+  /** Computing time of the push. */
   readonly computeMs: number;
 }
 
 interface EventDelays {
   readonly delays: readonly EventDelay[];
-  /** Moments of the reference, told or not. */
+  /** All moments of the reference, with or without an event. */
   readonly moments: number;
 }
 
-/** Where speakers begin and end; segments of a speaker that touch or overlap are one turn. */
+/** Starts and ends of the turns; segments of a speaker that touch or overlap are one turn. */
 function momentsOf(reference: readonly LabelledSegment[]): Moment[] {
   return turnsOf(reference).flatMap(({ speaker, startMicros, endMicros }) => [
     { kind: 'start' as const, speaker, seconds: startMicros / 1e6 },
@@ -110,7 +110,7 @@ function momentsOf(reference: readonly LabelledSegment[]): Moment[] {
   ]);
 }
 
-/** The segments with those of a speaker joined that touch or overlap, by start. */
+/** Joins segments of the same speaker that touch or overlap; sorted by start. */
 function turnsOf(reference: readonly LabelledSegment[]): LabelledSegment[] {
   const turns: LabelledSegment[] = [];
   const last = new Map<string, number>();
@@ -128,21 +128,20 @@ function turnsOf(reference: readonly LabelledSegment[]): LabelledSegment[] {
 }
 
 /**
- * How long it took until the moments of the reference were told. A moment is matched with an event of the same kind
- * whose speaker is mapped to the moment's speaker by the optimal mapping of the recording, within
- * `MATCH_WITHIN_SECONDS`; one to one, the closest pairs first. Moments without such an event are errors of the
- * diarization, not delays.
+ * Matches moments of the reference with events and measures the delays. A moment is matched with an event of the same
+ * kind within `MATCH_WITHIN_SECONDS` whose speaker the optimal mapping of the recording gives to the moment's speaker;
+ * one to one, the closest pairs first. Moments without such an event are errors of the diarization, not delays.
  */
-export function eventDelays(reference: readonly LabelledSegment[], { found, told }: ObservedStream): EventDelays {
+export function eventDelays(reference: readonly LabelledSegment[], { found, events }: ObservedStream): EventDelays {
   const mapping = optimalMapping(reference, found);
   const moments = momentsOf(reference);
   const pairs = moments.flatMap((moment) =>
-    told
+    events
       .filter((event) => event.kind === moment.kind && mapping.get(String(event.speaker)) === moment.speaker)
       .map((event) => ({ moment, event, distance: Math.abs(event.timestampSeconds - moment.seconds) }))
       .filter(({ distance }) => distance <= MATCH_WITHIN_SECONDS),
   );
-  const taken = new Set<Moment | ToldEvent>();
+  const taken = new Set<Moment | TimedEvent>();
   const delays: EventDelay[] = [];
   for (const { moment, event } of pairs.sort((a, b) => a.distance - b.distance)) {
     if (taken.has(moment) || taken.has(event)) continue;
@@ -154,15 +153,15 @@ export function eventDelays(reference: readonly LabelledSegment[], { found, told
 }
 
 interface LabelChanges {
-  /** Turns of the reference in which anybody was found, but for the first of each speaker. */
+  /** Turns of the reference that have a label, without the first of each speaker. */
   readonly turns: number;
-  /** Those whose label is another than in the same speaker's turn before. */
+  /** Turns whose label differs from that of the speaker's previous turn. */
   readonly changes: number;
 }
 
 /**
- * How often a speaker gets another label than in his turn before. The label of a turn is the one that covers most of
- * it; turns in which nobody was found are left out.
+ * Counts turns whose label differs from that of the speaker's previous turn. The label of a turn is the one that covers
+ * most of it; turns without any label are left out.
  */
 export function labelChanges(reference: readonly LabelledSegment[], found: readonly LabelledSegment[]): LabelChanges {
   const before = new Map<string, string>();
@@ -191,10 +190,10 @@ function majorityLabel(turn: LabelledSegment, found: readonly LabelledSegment[])
 }
 
 const FRAME_MS = 100;
-/** No machine carries more: ends the search where pushes cost nothing. */
+/** Bound of the search for the capacity, in case pushes cost no time. */
 const MOST_STREAMS = 1000;
 
-/** Measured pushes of one stream, and the events they told. */
+/** Measured pushes of one stream, and the delays of the events they returned. */
 interface Load {
   readonly pushMs: readonly number[];
   readonly delays: readonly EventDelay[];
@@ -204,14 +203,13 @@ export interface Capacity {
   readonly streams: number;
   readonly p95AloneMs: number;
   readonly p95Ms: number;
-  /** The first number of streams that is too many. */
+  /** With one stream more. */
   readonly p95BeyondMs: number;
 }
 
 /**
- * Delays of all events when so many streams share one core: each is the measured stream, begun elsewhere in it; frames
- * come every 100 ms, evenly spread over the streams, and are worked on one after the other in the order of their
- * arrival.
+ * Delays of all events when `streams` streams share one core. Each is the measured stream from another offset. Each
+ * stream sends a frame every 100 ms, evenly spread over the streams; the core handles frames in order of arrival.
  */
 export function delaysOf({ pushMs, delays }: Load, streams: number): number[] {
   const { length } = pushMs;
@@ -230,7 +228,7 @@ export function delaysOf({ pushMs, delays }: Load, streams: number): number[] {
   return result;
 }
 
-/** How many streams one core carries before the 95th percentile of the delays is twice that of one stream alone. */
+/** The most streams on one core for which the 95th percentile of the delays is at most twice that of one stream. */
 export function capacityOf(load: Load): Capacity {
   const p95 = (streams: number): number => percentile(delaysOf(load, streams), 0.95);
   const p95AloneMs = p95(1);
@@ -243,20 +241,20 @@ export function capacityOf(load: Load): Capacity {
   return { streams: MOST_STREAMS, p95AloneMs, p95Ms, p95BeyondMs: p95Ms };
 }
 
-/** Live diarization of all recordings at one latency, in their order. */
+/** Live diarization of all recordings at one latency, in the order of the recordings. */
 export interface LatencyResult {
   readonly latencyMs: number;
   readonly errors: readonly DiarizationError[];
   /** With the corrections. */
   readonly corrected: readonly DiarizationError[];
-  /** All recordings as one stream: pushes and the delays of their events. */
+  /** Pushes and delays of all recordings, one after the other. */
   readonly load: Load;
-  /** Moments of the reference, told or not. */
+  /** All moments of the reference, with or without an event. */
   readonly moments: number;
   readonly audioSeconds: number;
 }
 
-/** Every recording as a stream of its own. */
+/** Measures every recording as a separate stream. */
 export async function measureLatency(
   engine: LiveEngine,
   latencyMs: number,
@@ -283,7 +281,7 @@ export async function measureLatency(
   return { latencyMs, errors, corrected, load: { pushMs, delays }, moments, audioSeconds };
 }
 
-/** The same recordings as jobs, for comparison. */
+/** Errors of the same recordings as jobs, for comparison. */
 export async function measureOffline(
   engine: Engine,
   plda: Plda | undefined,
@@ -300,7 +298,7 @@ export async function measureOffline(
   return errors;
 }
 
-/** A long stream: whether labels stay, and what it keeps. */
+/** A long stream: stability of labels, and size of its snapshots. */
 export interface LongResult extends LabelChanges {
   /** Label changes with the corrections. */
   readonly correctedChanges: number;
@@ -313,9 +311,7 @@ export interface LongResult extends LabelChanges {
   readonly lastQuarterMs: number;
 }
 
-/**
- * One stream as long as all recordings joined: errors, computing time at its beginning and end, size of what is stored.
- */
+/** Measures label changes, computing time at the beginning and end, and snapshot sizes of one long stream. */
 export async function measureLong(
   engine: LiveEngine,
   latencyMs: number,
@@ -327,8 +323,8 @@ export async function measureLong(
     samples,
   );
   const quarter = Math.ceil(pushMs.length / 4);
-  const perSecond = (part: readonly number[]): number =>
-    (10 * part.reduce((total, ms) => total + ms, 0)) / Math.max(1, part.length);
+  const perSecond = (pushes: readonly number[]): number =>
+    (10 * pushes.reduce((total, ms) => total + ms, 0)) / Math.max(1, pushes.length);
   return {
     ...labelChanges(reference, found),
     correctedChanges: labelChanges(reference, corrected).changes,

@@ -11,40 +11,40 @@ import { type LabelledSegment, segmentsFromTurns } from '../score/der.ts';
 /** Latencies that are measured, milliseconds. */
 export const LATENCIES_MS = [500, 1000, 2000] as const;
 
-/** The service's engine, with what live streams need of it besides, in this process. */
+/** The service's engine in this process, with the parameters that live streams need. */
 export async function liveEngine(pack: MeasuredPack): Promise<Engine & LiveEngine> {
   const identification = pack.pack.embedding.identification ?? DEFAULT_IDENTIFICATION;
   return { ...(await nodeEngine(pack)), plda: pldaOf(pack), identification };
 }
 
-/** A stream as a plain client opens it, but for its latency and for corrections, which change no start and no end. */
+/** A stream with the default options of a client, except latency and corrections (these change no start or end). */
 export function openSession(engine: LiveEngine, latencyMs: number): LiveSession {
   return createLiveSession(engine, { latencyMs, maxSpeakers: MAX_SPEAKERS, voices: [], corrections: true });
 }
 
-/** As on the wire: 100 ms. */
+/** 100 ms, the frames that clients send. */
 export const FRAME_SAMPLES = 1600;
 const FRAMES_PER_MINUTE = 600;
 
-/** An event, and when it was told if frames arrive in real time. */
-export interface ToldEvent extends TurnEvent {
+/** An event, and when it would be sent if frames arrived in real time. */
+export interface TimedEvent extends TurnEvent {
   /** Index of the push that returned it. */
   readonly push: number;
-  /** Audio that had arrived by then. */
+  /** Audio that had arrived when the push returned. */
   readonly streamSeconds: number;
   /** Computing time of that push. */
   readonly computeMs: number;
 }
 
-/** What came of a stream that was run as fast as this process can. */
+/** Result of a stream whose frames were pushed without waiting. */
 export interface ObservedStream {
   readonly audioSeconds: number;
-  /** As it was told. */
+  /** Segments as first sent. */
   readonly found: readonly LabelledSegment[];
-  /** With the corrections, where the session has any. */
+  /** Segments with the corrections. */
   readonly corrected: readonly LabelledSegment[];
-  /** Without those of the end of the stream: that they come at once says nothing about a stream that goes on. */
-  readonly told: readonly ToldEvent[];
+  /** Starts and ends. Those that `finish` returns are left out: they come without look-ahead. */
+  readonly events: readonly TimedEvent[];
   /** Computing time of every push. */
   readonly pushMs: readonly number[];
   /** Size of a snapshot after every minute, and at the end. */
@@ -54,18 +54,18 @@ export interface ObservedStream {
 /** Feeds samples to a session in frames of 100 ms. */
 export async function observeStream(session: LiveSession, samples: Float32Array): Promise<ObservedStream> {
   const events: LiveEvent[] = [];
-  const told: ToldEvent[] = [];
+  const timed: TimedEvent[] = [];
   const pushMs: number[] = [];
   const snapshotBytes: number[] = [];
   for (let at = 0; at < samples.length; at += FRAME_SAMPLES) {
-    const frame = new Float32Array(FRAME_SAMPLES); // the last one is padded, as a client does
+    const frame = new Float32Array(FRAME_SAMPLES); // the last frame is padded, as by a client
     frame.set(samples.subarray(at, at + FRAME_SAMPLES));
     const from = process.cpuUsage();
     const returned = await session.push(frame);
     const { user, system } = process.cpuUsage(from);
     const computeMs = (user + system) / 1000;
     const streamSeconds = (at + FRAME_SAMPLES) / SAMPLE_RATE_HZ;
-    told.push(
+    timed.push(
       ...returned
         .filter((event) => event.kind !== 'correction')
         .map((event) => ({ ...event, push: pushMs.length, streamSeconds, computeMs })),
@@ -80,7 +80,7 @@ export async function observeStream(session: LiveSession, samples: Float32Array)
     audioSeconds: samples.length / SAMPLE_RATE_HZ,
     found: segmentsFromTurns(collectTurns<number>(events.filter(({ kind }) => kind !== 'correction'))),
     corrected: segmentsFromTurns(collectTurns<number>(events)),
-    told,
+    events: timed,
     pushMs,
     snapshotBytes,
   };

@@ -1,12 +1,10 @@
-/** The bytes of one recording, whatever holds them, for one forward pass. Implemented by `platform`. */
+/** The bytes of one recording, from any storage, for one forward pass. Implemented by `platform`. */
 export interface ByteSource {
   /** Total size in bytes. */
   readonly sizeBytes: number;
-  /**
-   * Whether reading can begin anywhere. Elsewhere a place after the last one is reached by reading what lies between.
-   */
+  /** Whether reading can begin anywhere. Otherwise a later position is reached by reading up to it. */
   readonly canSeek: boolean;
-  /** The bytes from `offset` to the end, as they come. Ends the stream that was opened before. */
+  /** The bytes from `offset` to the end, as they arrive. Ends the stream opened before. */
   open(offset: number): Promise<ByteStream>;
   /**
    * Bytes `[offset, offset + length)`, shorter only where the source ends, beside the open stream. @throws where
@@ -21,7 +19,7 @@ export interface ByteStream {
   close(): void;
 }
 
-/** Thrown where a container needs a place that has passed and the source cannot go back: read a copy that can. */
+/** Thrown if a container needs an earlier position and the source cannot seek: read a copy that can. */
 export class SeekNeeded extends Error {
   override readonly name = 'SeekNeeded';
 }
@@ -72,7 +70,7 @@ export interface PacketDecoder {
    * A damaged packet gives an empty array, never a throw. The view is valid until the next call.
    */
   decode(packet: Uint8Array): Float32Array;
-  /** Rate of what `decode` returned last, in Hz: the decoder's word, not the container's. */
+  /** Rate in Hz of what `decode` returned last, by the decoder, not the container. */
   readonly sampleRateHz: number;
   close(): void;
 }
@@ -87,7 +85,7 @@ export interface DecoderPort {
 export interface Resampler {
   /** Input samples at the source rate; returns the outputs that are complete. The view is valid until the next call. */
   push(samples: Float32Array): Float32Array;
-  /** Outputs that still hang on samples after the end (taken as zero). */
+  /** Outputs that depend on samples after the end (taken as zero). */
   flush(): Float32Array;
   close(): void;
 }
@@ -111,7 +109,7 @@ export interface AudioError {
 
 export type Result<T, E> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: E };
 
-/** Rate of everything behind the decoders: 16 kHz mono. */
+/** Rate of everything after the decoders: 16 kHz mono. */
 export const SAMPLE_RATE_HZ = 16_000;
 
 export const ok = <T>(value: T): { readonly ok: true; readonly value: T } => ({ ok: true, value });

@@ -5,30 +5,30 @@ import { release } from './memory.ts';
 /** Size of one cached block, bytes. */
 export const BLOCK_BYTES = 1 << 20;
 
-/** Blocks held at once: how far a walk may look back for nothing. */
+/** Blocks held at once: a walk can go back this far without another read. */
 const MAX_BLOCKS = 8;
-/** Blocks of tables held at once, each read by itself. */
+/** Blocks of tables held at once, each read separately. */
 const TABLE_BLOCK_BYTES = 1 << 18;
 const MAX_TABLE_BLOCKS = 4;
 /** A gap of up to this number of blocks is read through: a new request takes longer. */
 const MAX_SKIPPED_BLOCKS = 4;
 
-/** The longest range that may be asked for at once, bytes; nothing in a file can make a reader hold more. */
+/** The longest range that may be requested at once, bytes; no file can make a reader hold more. */
 export const MAX_PEEK_BYTES = 8 << 20;
 
 /**
- * How often each block may be read again, and how many more reads there may be. Walks go through a file about once;
- * places in a file that point back and forth would have the server asked for a megabyte for every few bytes.
+ * Maximum number of times that each block is read again, and of further reads. Walks read a file about once; offsets
+ * that point back and forth would fetch a megabyte from the server for every few bytes.
  */
 const MAX_READS_OF_BLOCK = 8;
 const MAX_FURTHER_READS = 5000;
 
-/** More was asked for, at once or again and again, than a reader gives: sizes or places in the file that cannot be. */
+/** More was requested, at once or in total, than a reader gives: the file states impossible sizes or offsets. */
 export class OutOfBounds extends RangeError {
   override readonly name = 'OutOfBounds';
 }
 
-/** Whether an error says that sizes or places in a file cannot be. */
+/** Whether an error says that a file states impossible sizes or offsets. */
 export const isOutOfBounds = (error: unknown): boolean => error instanceof OutOfBounds;
 
 interface Block {
@@ -39,8 +39,8 @@ interface Block {
 
 /**
  * Small reads over a source that is read forward: aligned blocks, least recently used out first. One stream fills them;
- * a place far ahead or behind reopens it there. The buffers are allocated once and reused, so memory stays at eight
- * blocks (plus the largest range asked for across a block border) however long the file is.
+ * a position far ahead or back reopens it there. The buffers are allocated once and reused, so memory stays at eight
+ * blocks (plus the largest range requested across a block border) for any length of file.
  */
 export class BlockReader {
   readonly sizeBytes: number;
@@ -52,7 +52,7 @@ export class BlockReader {
   #tables: Block[] = [];
   #lastIndex = -1;
   #stream: ByteStream | undefined;
-  /** Number of the block that the stream gives next, and what of its last bytes belongs to it. */
+  /** Number of the block that the stream gives next, and the bytes of its last chunk that belong to it. */
   #streamIndex = 0;
   #rest: Uint8Array = new Uint8Array(0);
   #scratch = new Uint8Array(0);
@@ -64,14 +64,14 @@ export class BlockReader {
     this.#readsLeft = MAX_READS_OF_BLOCK * Math.ceil(this.sizeBytes / blockBytes) + MAX_FURTHER_READS;
   }
 
-  /** Bytes of the file in front of which everything has been read: progress. */
+  /** Everything before this byte has been read: progress. */
   get readBytes(): number {
     return Math.min(this.sizeBytes, this.#streamIndex * this.#blockBytes);
   }
 
   /**
-   * Bytes from `offset` on: at least `minLength` of them, or all that the source still has. More when they are at hand.
-   * The view is valid until the next call. Failures of the source are thrown as they come.
+   * Bytes from `offset` on: at least `minLength` of them, or all that the source still has. More if they are in memory.
+   * The view is valid until the next call. Failures of the source are rethrown.
    */
   async peek(offset: number, minLength: number): Promise<Uint8Array> {
     if (!(offset >= 0) || !(minLength >= 0) || minLength > MAX_PEEK_BYTES) throw new OutOfBounds('peek out of bounds');
@@ -94,13 +94,13 @@ export class BlockReader {
     return this.#scratch.subarray(0, filled);
   }
 
-  /** Whether a walk cannot come back to `from` once it has been at `to`. */
+  /** Whether a walk cannot return to `from` once it has been at `to`. */
   isOneWay(from: number, to: number): boolean {
     return !this.#source.canSeek && to - from > (MAX_BLOCKS - 2) * this.#blockBytes;
   }
 
   /**
-   * As `peek`, for tables that are read beside the packets they describe: the stream stays where it is.
+   * As `peek`, for tables that are read beside the packets they describe: the stream keeps its position.
    *
    * @throws SeekNeeded where the table has passed and the source cannot go back
    */
@@ -110,7 +110,7 @@ export class BlockReader {
     const inBlock = offset - index * TABLE_BLOCK_BYTES;
     if (offset >= this.sizeBytes || this.sizeBytes <= this.#blockBytes) return this.peek(offset, minLength);
     const wanted = Math.min(minLength, this.sizeBytes - offset);
-    // Across a border: rare enough to be read by itself.
+    // Across a block border: rare enough for a separate read.
     if (inBlock + wanted > TABLE_BLOCK_BYTES) return this.#read(offset, wanted);
     const held = this.#tables.findIndex((block) => block.index === index);
     const block = held >= 0 ? this.#tables.splice(held, 1)[0] : await this.#loadTable(index);
@@ -120,8 +120,8 @@ export class BlockReader {
   }
 
   /**
-   * Exactly `length` bytes from `offset` on where they lie in the block used last, without waiting; undefined
-   * elsewhere, which `peek` answers. Views of one block stay valid together, until `peek` is called.
+   * Exactly `length` bytes from `offset` on if they lie in the block used last, without waiting; else undefined: use
+   * `peek`. Views of one block stay valid together, until `peek` is called.
    */
   held(offset: number, length: number): Uint8Array | undefined {
     const block = this.#blocks.at(-1);
@@ -145,7 +145,7 @@ export class BlockReader {
     return { index, buffer, length: buffer.length };
   }
 
-  /** A copy of a range beside the stream; of the blocks that the stream gives where the source cannot seek. */
+  /** A copy of a range, read beside the stream; if the source cannot seek, from the blocks of the stream. */
   async #read(offset: number, length: number): Promise<Uint8Array> {
     const wanted = Math.min(length, this.sizeBytes - offset);
     if (!this.#source.canSeek) return (await this.peek(offset, wanted)).slice(0, wanted);
@@ -165,7 +165,7 @@ export class BlockReader {
     return block;
   }
 
-  /** Reads on to a block. Those in front of it that are passed on the way are kept too, up to the one in use. */
+  /** Reads forward to a block. The blocks passed on the way are kept too, up to the one in use. */
   async #load(index: number): Promise<Block> {
     const ahead = index - this.#streamIndex;
     const isNear = this.#stream !== undefined && ahead >= 0 && (ahead <= MAX_SKIPPED_BLOCKS || !this.#source.canSeek);
@@ -219,7 +219,7 @@ const MAX_TAGS = 16;
 
 const ID3V1_BYTES = 128;
 
-/** Length in bytes of the ID3v2 tag that starts at `at`, 0 when there is none. */
+/** Length in bytes of the ID3v2 tag that starts at `at`, 0 if there is none. */
 function id3v2Bytes(bytes: Uint8Array, at: number): number {
   if (!hasAscii(bytes, at, 'ID3') || bytes.length < at + 10) return 0;
   const size = bytes.subarray(at + 6, at + 10);
@@ -228,7 +228,7 @@ function id3v2Bytes(bytes: Uint8Array, at: number): number {
   return 10 + ((size[0] << 21) | (size[1] << 14) | (size[2] << 7) | size[3]) + footer;
 }
 
-/** Length of the tag that `head` begins with, of those that stand in front of sound; 0 when there is none. */
+/** Length of the tag at the start of `head`, of the kinds that precede audio; 0 if there is none. */
 function headTagBytes(head: Uint8Array): number {
   const ape = hasAscii(head, 0, 'APETAGEX') && head.length >= 32 ? 32 + u32le(head, 12) : 0;
   return id3v2Bytes(head, 0) || ape;
@@ -249,8 +249,8 @@ export async function skipHeadTags(reader: BlockReader): Promise<number> {
 }
 
 /**
- * Offset of the first byte after the tags at `from`, of whatever kind: between files that were concatenated
- * stand those of both.
+ * Offset of the first byte after the tags at `from`, of any kind: concatenated files have the tags of both between
+ * them.
  */
 export async function skipTags(reader: BlockReader, from: number, endByte: number): Promise<number> {
   let offset = from;
@@ -263,10 +263,10 @@ export async function skipTags(reader: BlockReader, from: number, endByte: numbe
   return offset;
 }
 
-/** Bytes looked at in one go. */
+/** Bytes searched at once. */
 const STEP_BYTES = 1 << 16;
 
-/** The first place in `[from, end)` with a byte that is not zero; `end` where there is none. */
+/** Position of the first non-zero byte in `[from, end)`; `end` if there is none. */
 export async function skipZeros(reader: BlockReader, from: number, end: number): Promise<number> {
   for (let at = from; at < end; ) {
     const view = await reader.peek(at, Math.min(STEP_BYTES, end - at));

@@ -5,7 +5,7 @@ export const u16le = (bytes: Uint8Array, at: number): number => bytes[at] | (byt
 export const u32le = (bytes: Uint8Array, at: number): number =>
   (bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16) | (bytes[at + 3] << 24)) >>> 0;
 
-/** Unsigned 64-bit, as a number; sizes past 2^53 lose their last bits, which only says 'larger than any file'. */
+/** Unsigned 64-bit, as a number; sizes above 2^53 lose their last bits, but are larger than any file anyway. */
 export const u64le = (bytes: Uint8Array, at: number): number => u32le(bytes, at) + u32le(bytes, at + 4) * 2 ** 32;
 
 export const u16be = (bytes: Uint8Array, at: number): number => (bytes[at] << 8) | bytes[at + 1];
@@ -16,7 +16,7 @@ export const u24be = (bytes: Uint8Array, at: number): number =>
 export const u32be = (bytes: Uint8Array, at: number): number =>
   ((bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3]) >>> 0;
 
-/** Whether the ASCII `text` stands at `at`; false where the bytes end before it does. */
+/** Whether the ASCII `text` is at `at`; false if the bytes end before it does. */
 export function hasAscii(bytes: Uint8Array, at: number, text: string): boolean {
   if (at < 0 || at + text.length > bytes.length) return false;
   for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
@@ -46,7 +46,7 @@ export const f64be = (bytes: Uint8Array, at: number): number =>
 /** Signed 64-bit big-endian, as a number; exact up to 2^53. */
 export const i64be = (bytes: Uint8Array, at: number): number => (u32be(bytes, at) | 0) * 2 ** 32 + u32be(bytes, at + 4);
 
-/** In every JavaScript runtime, though not in the language's own library. */
+/** Every JavaScript runtime has these, but not the types of the language's library. */
 declare function btoa(binary: string): string;
 declare function atob(text: string): string;
 
@@ -55,12 +55,9 @@ export function toBase64(bytes: Uint8Array): string {
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
 }
 
-/**
- * @returns undefined for text that is not base64. Line breaks are let pass: a voiceprint may have come through a mail.
- */
+/** @returns undefined for text that is not base64. Line breaks are allowed: a voiceprint may have been sent by mail. */
 export function fromBase64(text: string): Uint8Array | undefined {
-  // White space goes first: a pattern in which two parts in a row may match it takes time with the square of its
-  // length.
+  // White space is removed first: a pattern with two adjacent parts that match it takes quadratic time.
   const packed = text.replace(/\s+/g, '');
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(packed)) return undefined;
   try {
@@ -70,7 +67,7 @@ export function fromBase64(text: string): Uint8Array | undefined {
   }
 }
 
-/** Fields of any width, first bit first. Past the end of the bytes it reads zeros, and `isPast` says so. */
+/** Fields of any width, first bit first. After the end of the bytes it reads zeros, and `isPast` is true. */
 export class BitReader {
   /** Number of the next bit. */
   at: number;

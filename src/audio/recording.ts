@@ -29,13 +29,13 @@ import { nameForeign, UNKNOWN } from './sniff.ts';
  */
 const CONTAINERS: readonly Container[] = [wav, flac, aiff, caf, amr, mp4, matroska, ogg, mpegTs, adts, mp3];
 
-/** Bytes after the tags that detection looks at. */
+/** Bytes after the tags that detection reads. */
 const HEAD_BYTES = 1 << 16;
-/** Zeros in front of sound, as recorders and broken tags leave them. */
+/** Zeros before the audio, left by recorders and broken tags. */
 const MAX_ZERO_BYTES = 4 << 20;
-/** Other bytes in front of it: the rest of a tag that states too small a size, mostly a picture. */
+/** Other bytes before the audio: the rest of a tag that states too small a size, mostly a picture. */
 const MAX_JUNK_BYTES = 1 << 20;
-/** What a chain of the longest frames takes is looked at twice, so that none is cut in two. */
+/** Successive heads overlap by half, so that no chain of the longest frames is cut in two. */
 const JUNK_STEP_BYTES = HEAD_BYTES / 2;
 /** After junk, frames must fill most of this number of bytes: a few come by chance in a program or an archive. */
 const PROOF_BYTES = 1 << 18;
@@ -56,7 +56,7 @@ export async function openPart(reader: BlockReader, decoders: DecoderPort): Prom
 
 export const DAMAGED_SIZE = fail('corrupt', 'The file is damaged: it states an impossible size.');
 
-/** What is refused for its coding alone can be sent in another; what is encrypted or out of bounds cannot. */
+/** Adds advice where another coding would help: not for encryption or values out of bounds. */
 function advised(opened: AudioResult<Part>): AudioResult<Part> {
   if (opened.ok || opened.error.kind !== 'unsupported') return opened;
   const { kind, message } = opened.error;
@@ -72,15 +72,16 @@ async function detect(reader: BlockReader, decoders: DecoderPort): Promise<Audio
   const stream = bareStream(head);
   if (stream) return stream.open(reader, startByte, decoders);
   const zerosEnd = Math.min(reader.sizeBytes, startByte + MAX_ZERO_BYTES);
-  const behind = await skipZeros(reader, startByte, zerosEnd);
-  const isBehind = behind > startByte && behind < zerosEnd;
-  const behindZeros = isBehind ? bareStream(await readHead(reader, behind)) : undefined;
-  if (behindZeros) return behindZeros.open(reader, behind, decoders);
-  return (await openBehindJunk(reader, startByte, decoders)) ?? UNKNOWN;
+  const afterZeros = await skipZeros(reader, startByte, zerosEnd);
+  if (afterZeros > startByte && afterZeros < zerosEnd) {
+    const streamAfterZeros = bareStream(await readHead(reader, afterZeros));
+    if (streamAfterZeros) return streamAfterZeros.open(reader, afterZeros, decoders);
+  }
+  return (await openAfterJunk(reader, startByte, decoders)) ?? UNKNOWN;
 }
 
-/** Frames that begin after bytes of any kind; undefined where there are none that are decoded. */
-async function openBehindJunk(
+/** The first decodable frame stream after bytes of any kind; undefined if there is none. */
+async function openAfterJunk(
   reader: BlockReader,
   startByte: number,
   decoders: DecoderPort,
@@ -111,7 +112,7 @@ async function isMostlyFrames(part: Part, sizeBytes: number): Promise<boolean> {
 const readHead = async (reader: BlockReader, at: number): Promise<Uint8Array> =>
   (await reader.peek(at, HEAD_BYTES)).slice(0, HEAD_BYTES);
 
-/** A format of frames alone, which may begin anywhere. */
+/** A format of bare frames, which can begin anywhere in a file. */
 const bareStream = (head: Uint8Array) => CONTAINERS.find((candidate) => !candidate.hasMagic && candidate.detect(head));
 
 export interface AudioPorts {
@@ -128,7 +129,7 @@ export interface RecordingFacts {
   readonly channels: number;
 }
 
-/** Where another process continues with the same recording. Plain JSON. */
+/** State from which another process continues the same recording. Plain JSON. */
 export interface Checkpoint {
   /** The next sample at 16 kHz. */
   readonly sample: number;
@@ -136,9 +137,9 @@ export interface Checkpoint {
   readonly restart?: Restart;
 }
 
-/** What a whole recording came to. */
+/** Result of a whole recording. */
 export interface RecordingEnd {
-  /** At 16 kHz: every output whose moment lies before the end of the recording. */
+  /** At 16 kHz: all outputs whose time is before the end of the recording. */
   readonly totalSamples: number;
   readonly durationSeconds: number;
   readonly warning?: string;
@@ -167,7 +168,7 @@ export class Recording {
   /**
    * Detects the format from the content (never from a name). Failures of the source are thrown as they come.
    *
-   * @param from where another process left off, from `checkpointAt`
+   * @param from where another process stopped, from `checkpointAt`
    * @param channel to decode, from 0; the mean of all if absent
    */
   static async open(
@@ -198,15 +199,15 @@ export class Recording {
   }
 
   /**
-   * Where another process must begin so that it has the samples from `sample` on. Ask in order, for samples that have
-   * come.
+   * Where another process must begin to get the samples from `sample` on. Call in ascending order, for samples that
+   * `samples` has yielded.
    */
   checkpointAt(sample: number): Checkpoint {
     const restart = this.decoding.restartFor(this.#inputFor(sample));
     return restart ? { sample, restart } : { sample };
   }
 
-  /** What the samples came to, once they have ended: also why there are none. */
+  /** Result after the last sample; an error if there was none. */
   get end(): AudioResult<RecordingEnd> {
     if (!this.#end) throw new Error('the recording has not ended');
     return this.#end.totalSamples > 0 ? ok(this.#end) : fail('no_samples', `${this.where} has no samples in it.`);
@@ -241,7 +242,7 @@ export class Recording {
     };
   }
 
-  /** Gives the memory back and ends the stream of the source. */
+  /** Frees the memory and ends the stream of the source. */
   close(): void {
     this.reader.close();
   }
@@ -250,7 +251,7 @@ export class Recording {
     return Math.ceil((this.decoding.end.totalSamples * SAMPLE_RATE_HZ) / this.facts.sampleRateHz);
   }
 
-  /** The first sample at the source's rate that the output `sample` is made of. */
+  /** The first sample at the source's rate that the output `sample` depends on. */
   #inputFor(sample: number): number {
     const rateHz = this.facts.sampleRateHz;
     if (rateHz === SAMPLE_RATE_HZ) return sample;

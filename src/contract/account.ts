@@ -11,10 +11,10 @@ const usageKindSchema = z.enum(['diarize', 'transcription', 'voiceprint', 'ident
 
 const amounts = {
   billedSeconds: z.number().openapi({
-    description: 'Seconds of audio that were billed; of kind transcription, those of them that were transcribed',
+    description: 'Billed seconds of audio; for the kind transcription, the transcribed seconds of them',
   }),
-  jobs: z.int().openapi({ description: 'Jobs that succeeded; of kind live, streams' }),
-  voiceprints: z.int().openapi({ description: 'Voiceprints that were made' }),
+  jobs: z.int().openapi({ description: 'Jobs that succeeded; for the kind live, streams' }),
+  voiceprints: z.int().openapi({ description: 'Voiceprints created' }),
 };
 
 export const usageRowSchema = z
@@ -25,8 +25,8 @@ export type UsageRow = z.infer<typeof usageRowSchema>;
 export const usageSchema = z
   .object({
     from: z.iso.datetime(),
-    to: z.iso.datetime().openapi({ description: 'The first moment that is not covered' }),
-    totals: z.object(amounts).openapi({ description: 'Without the lines of kind transcription' }),
+    to: z.iso.datetime().openapi({ description: 'First moment after the report' }),
+    totals: z.object(amounts).openapi({ description: 'Sums without the rows of the kind transcription' }),
     days: z.array(usageRowSchema),
   })
   .openapi('Usage');
@@ -43,17 +43,17 @@ export interface UsageQuery {
 }
 
 const isoDate = z.iso.date();
-/** The standard lets seconds be left out. */
+/** ISO 8601 allows datetimes without seconds. */
 const isoDatetime = z.union([z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 })]);
 /**
- * Answers write times as ISO 8601 does, with years of four digits, and a report may begin before and end after what was
- * asked for.
+ * Answers contain ISO 8601 times, whose years have four digits; a report may begin before and end after the requested
+ * range.
  */
 const [FIRST_YEAR, LAST_YEAR] = [1970, 9998];
 const FIRST_MOMENT = Date.UTC(FIRST_YEAR, 0);
 const END_OF_TIME = Date.UTC(LAST_YEAR + 1, 0);
 export const NOT_A_TIME = 'must be an ISO 8601 date or a datetime with its zone, as 2026-01-31 or 2026-01-31T09:30:00Z';
-/** What a query makes of a `+` that was not escaped. */
+/** For a `+` that was not escaped: query parsers decode it as a space. */
 export const LOST_PLUS = 'contains a space: write the + of a time zone as %2B';
 const OUT_OF_TIME = `must be in the years ${FIRST_YEAR} to ${LAST_YEAR}`;
 
@@ -75,10 +75,10 @@ export function parseUsageQuery(
   return message === undefined ? { ok: true, value: range } : { ok: false, errors: [{ field: 'from', message }] };
 }
 
-/** @param toText as it was sent */
+/** @param toText `to` as the client sent it */
 function rangeFault({ from, to }: UsageQuery, toText: string | undefined): string | undefined {
   if (toText === undefined && from > to) return 'must not be in the future where there is no `to`';
-  // The day of `to` ends where the next one, which `from` may be, begins.
+  // A date `to` means the end of its day, which equals `from` if that is the next day.
   if (from > to || (from === to && toText !== undefined && isDate(toText))) return 'must not be after `to`';
   if (to - from <= MAX_DAYS * DAY_MS) return undefined;
   return `must be at most ${MAX_DAYS} days before \`to\` (now, if not sent); ask for a longer time in parts`;
@@ -95,9 +95,9 @@ function momentOf(field: string, text: string, endOfDateMs: number): number | Fi
 const isDate = (text: string) => isoDate.safeParse(text).success;
 const isDatetime = (text: string) => isoDatetime.safeParse(text).success;
 
-/** The answer for a range and what was found in it. */
+/** The report of a range with its rows. */
 export function usageReport({ from, to }: UsageQuery, days: readonly UsageRow[]): Usage {
-  // What was transcribed is part of a job that is counted already.
+  // Transcribed seconds belong to jobs that are counted already.
   const counted = days.filter(({ kind }) => kind !== 'transcription');
   const sum = (name: keyof typeof amounts) => counted.reduce((total, row) => total + row[name], 0);
   return {
@@ -108,7 +108,7 @@ export function usageReport({ from, to }: UsageQuery, days: readonly UsageRow[])
   };
 }
 
-/** Sums of fractions have a tail of digits that was not billed. */
+/** Removes the rounding errors of sums. */
 export function roundSeconds(seconds: number): number {
   return Math.round(seconds * 1000) / 1000;
 }

@@ -21,13 +21,17 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
   Documentation: 'This document and its pages.',
 };
 
-const DESCRIPTION = `Who spoke when. Send the address of a recording, get its speaker turns by polling or by webhook.
+const DESCRIPTION = [
+  'Who spoke when. Send the address of a recording, and get its speaker turns by polling or by webhook.',
+  [
+    'All endpoints except the public ones require `Authorization: Bearer KEY`.',
+    'In an optional field, `null` means absent. Unknown fields and a trailing slash are ignored.',
+    'Errors are checked in this order: 401, 403, 404 or 405, 413, 415, 400, 402, 429.',
+    'When too many large bodies arrive at once, 429 comes before 415.',
+  ].join(' '),
+].join('\n\n');
 
-Every endpoint but the public ones wants \`Authorization: Bearer KEY\`. \`null\` stands for an absent optional field, unknown fields are
-ignored, and a trailing slash makes no difference. Errors are looked for in this order: 401, 403, 404 or 405, 413, 415, 400, 402, 429 (for a large body that found no
-place among others, before 415).`;
-
-/** The head of the API document; what the endpoints say of themselves is added from their registry. */
+/** The head of the API document; the registry adds the endpoints. */
 export function documentHead(version: string) {
   return {
     openapi: '3.1.0',
@@ -46,12 +50,12 @@ export function documentHead(version: string) {
 /** Headers of answers, described once and referred to by name. */
 const HEADERS = {
   'X-Request-Id': {
-    description: 'Id of this request; also in the log of the service. Quote it when something goes wrong.',
+    description: 'Id of this request, also in the log of the service. Include it when you report a problem.',
     required: true,
     schema: { type: 'string', format: 'uuid' },
   },
   'X-RateLimit-Limit': {
-    description: 'Requests that the account may send to this endpoint in a window of 60 seconds.',
+    description: 'Requests that the account may send to this endpoint per window of 60 seconds.',
     schema: { type: 'integer', minimum: 0 },
     example: 100,
   },
@@ -76,52 +80,51 @@ const HEADERS = {
     example: 'Bearer realm="rollcall"',
   },
   'X-Job-Id': {
-    description: 'The job behind the answer, for GET /v1/jobs/{jobId}; absent where none was made.',
+    description: 'Id of the job that made the answer, for GET /v1/jobs/{jobId}; absent if there is no job.',
     schema: { type: 'string' },
     example: '89266a74-7538-4e62-aed4-602f160c518f',
   },
   'X-Job-Progress': {
-    description: 'How far a running job is, 0 to 1; absent otherwise.',
+    description: 'Progress of a running job, 0 to 1; otherwise absent.',
     schema: { type: 'number', minimum: 0, maximum: 1 },
     example: 0.375,
   },
   'X-Job-Attempt': {
-    description: 'Number of the try to read the recording, and of how many; sent from the second try on.',
+    description: 'Current and maximum number of tries to read the recording; sent from the second try on.',
     schema: { type: 'string' },
     example: '2/5',
   },
   'Accept-Ranges': {
-    description: 'That parts of the recording can be asked for.',
+    description: 'Range requests are supported.',
     required: true,
     schema: { type: 'string' },
     example: 'bytes',
   },
   'Content-Disposition': {
-    description: 'Name to store the file under.',
+    description: 'File name for the download.',
     required: true,
     schema: { type: 'string' },
     example: 'attachment; filename="monday"',
   },
   'Content-Range': {
-    description: 'Which part this is, and the size of the whole; `bytes */SIZE` where there is no such part.',
+    description: 'Byte range of this answer and size of the file; `bytes */SIZE` if the range is outside the file.',
     required: true,
     schema: { type: 'string' },
     example: 'bytes 0-1023/146515',
   },
   ETag: {
-    description:
-      'Tells a recording from what was uploaded under its name before or after; for `If-Range` and `If-None-Match`.',
+    description: 'Changes when another recording is uploaded under the name; for `If-Range` and `If-None-Match`.',
     required: true,
     schema: { type: 'string' },
     example: '"5e7ff3898a0d4c6f"',
   },
   Upgrade: {
-    description: 'The protocol of this address, where the request asked for no upgrade.',
+    description: 'Protocol of this address; sent if the request was no upgrade.',
     schema: { type: 'string' },
     example: 'websocket',
   },
   'Sec-WebSocket-Version': {
-    description: 'The version of the protocol that this address speaks, where the request named another.',
+    description: 'Supported version of the protocol; sent if the request named another.',
     schema: { type: 'string' },
     example: '13',
   },
@@ -139,7 +142,7 @@ const callbackSchema = z
 
 const callbackHeaders = z.object({
   'X-Request-Timestamp': z.string().regex(/^\d+$/).openapi({
-    description: 'Unix time of the delivery in seconds; part of what is signed.',
+    description: 'Unix time of the delivery in seconds; part of the signed text.',
     example: '1767605407',
   }),
   'X-Signature': z
@@ -152,16 +155,16 @@ const callbackHeaders = z.object({
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .optional()
-    .openapi({ description: 'The same with the secret of before, for 24 hours after the secret was changed.' }),
+    .openapi({ description: 'The same with the previous secret; sent for 24 hours after the secret was changed.' }),
   'x-retry-num': z
     .string()
     .regex(/^[1-3]$/)
     .optional()
-    .openapi({ description: 'Which retry this is; absent at the first delivery.', example: '1' }),
+    .openapi({ description: 'Number of the retry; absent at the first delivery.', example: '1' }),
   'x-retry-reason': z
     .enum(['http_timeout', 'too_many_redirects', 'connection_failed', 'ssl_error', 'http_error', 'unknown_error'])
     .optional()
-    .openapi({ description: 'Why the delivery before failed.' }),
+    .openapi({ description: 'Why the previous delivery failed.' }),
 });
 
 /** Registers what no single endpoint owns: the security scheme, the headers and the job callback. */
@@ -178,19 +181,20 @@ export function registerShared(registry: OpenAPIHono['openAPIRegistry']): void {
     path: 'jobEnded',
     operationId: 'jobEnded',
     tags: [TAGS.jobs],
-    // The receiver's own; what tells a delivery from a forged one is its signature.
+    // The receiver needs no API key: it verifies deliveries by their signature.
     security: [],
     summary: 'A job has ended',
     description:
-      'Sent to the `webhook` of a job when it has succeeded, failed or been canceled. With `webhookStatusOnly` the body is ' +
-      '`jobId` and `status` alone. An answer other than 2xx within 10 seconds is tried again at once, after 1 minute and after 5 minutes.',
+      'Sent to the `webhook` of a job when the job has succeeded, failed or been canceled. ' +
+      'With `webhookStatusOnly` the body has `jobId` and `status` only. ' +
+      'Without a 2xx answer within 10 seconds, the delivery is repeated at once, after 1 minute and after 5 minutes.',
     request: {
       headers: callbackHeaders,
       body: { required: true, content: { 'application/json': { schema: callbackSchema } } },
     },
     responses: {
       '2XX': { description: 'Received' },
-      default: { description: 'Not received: the delivery is tried again, three times at most' },
+      default: { description: 'Not received: the delivery is repeated, at most three times' },
     },
   });
 }

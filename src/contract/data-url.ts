@@ -1,21 +1,20 @@
-/** Most bytes that a `data:` URL may hold. */
+/** Maximum number of decoded bytes of a `data:` URL. */
 export const MAX_DATA_URL_BYTES = 8 * 1024 * 1024;
 
-/** Whether an address holds the sound itself (RFC 2397). Schemes are of either case (RFC 3986 §3.1). */
+/** Whether an address contains the recording itself (RFC 2397). Schemes are case-insensitive (RFC 3986 §3.1). */
 export function isDataUrl(url: string): boolean {
   return /^data:/i.test(url);
 }
 
-/** Where the data of a `data:` URL begin and how they are written; undefined for one without a comma. */
+/** Start and encoding of the data of a `data:` URL; undefined for a URL without a comma. */
 export function dataOf(url: string): { readonly from: number; readonly isBase64: boolean } | undefined {
   const comma = url.indexOf(',');
   return comma < 0 ? undefined : { from: comma + 1, isBase64: BASE64_MARK.test(url.slice(0, comma)) };
 }
 
 /**
- * What is wrong with a `data:` URL, as a sentence; undefined for one that can be decoded to at least one and at most 8
- * MiB of bytes. Looks at each character once and keeps nothing: the body that the URL came in is bounded, so is the
- * work.
+ * The fault of a `data:` URL as a sentence; undefined if it decodes to between one byte and 8 MiB. Reads each character
+ * once and stores nothing, so that the bound of the request's body also bounds the work.
  */
 export function dataUrlFault(url: string): string | undefined {
   const data = dataOf(url);
@@ -31,17 +30,17 @@ export type Base64Read =
   | { readonly ok: false; readonly message: string };
 
 /**
- * Reads base64 from a place in a text to its end: the standard and the URL-safe alphabet, padded or not, with percent
- * escapes and white space as some clients write them. By hand: `atob` would make two more copies of the whole as text.
+ * Reads base64 from an index to the end of a text: the standard and the URL-safe alphabet, padded or not, with percent
+ * escapes and white space as some clients write them. Hand-written, because `atob` would make two more copies as text.
  *
- * @param into gets the bytes; without it they are only counted
+ * @param into receives the bytes; without it they are only counted
  */
 export function readBase64(text: string, from: number, into?: Uint8Array): Base64Read {
   const plain = into ? null : PLAIN_BASE64.exec(text.slice(from));
   return plain ? ending((plain[1] ?? '').length) : new Base64Reader(text, from, into).read(text.length);
 }
 
-/** A whole text without escapes and white space: recognised by a pattern in a tenth of the time. */
+/** Base64 without escapes and white space: a pattern checks it in a tenth of the time. */
 const PLAIN_BASE64 = /^([A-Za-z0-9+/_-]*)=*$/;
 
 /** @param count characters that are neither padding nor white space */
@@ -50,7 +49,7 @@ function ending(count: number): Base64Read {
   return { ok: true, bytes: Math.floor((count * 3) / 4) };
 }
 
-/** `readBase64` in steps: a large text takes some hundred milliseconds, in which others may want a turn. */
+/** `readBase64` in steps: a large text takes some hundred milliseconds, which would block other requests. */
 export class Base64Reader {
   #next: number;
   #bits = 0;
@@ -66,9 +65,9 @@ export class Base64Reader {
   }
 
   /**
-   * Reads on up to that place, or a little further.
+   * Continues up to that index, or slightly further.
    *
-   * @returns what has been read so far; a fault is final
+   * @returns the number of bytes so far; a fault is final
    */
   read(to: number): Base64Read {
     const { text, from, into } = this;
@@ -127,14 +126,14 @@ const notBase64 = (why: string): Base64Read => ({
   message: `The data: URL is not correct base64: ${why}.`,
 });
 
-/** Value of a hex digit; NaN, which is no character, for anything else. */
+/** Value of a hex digit; NaN for any other character. */
 export function hexDigit(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
   const letter = code | 0x20;
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : Number.NaN;
 }
 
-/** Bytes of percent-encoded data; what is no escape stands for itself, in UTF-8. */
+/** Number of bytes of percent-encoded data; characters outside of escapes count as UTF-8. */
 function percentBytes(text: string, from: number): number {
   let bytes = 0;
   for (let i = from; i < text.length; i++) {

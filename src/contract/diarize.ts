@@ -37,14 +37,14 @@ const transcriptionConfigSchema = z
         .openapi({ enum: [...TRANSCRIPTION_MODELS, null], default: DEFAULT_TRANSCRIPTION_MODEL }),
       language: optionalText().openapi({
         example: 'de',
-        description: 'Name or ISO 639 code; told from the audio if absent.',
+        description: 'Name or ISO 639 code; detected from the audio if absent.',
       }),
     },
     { error: () => 'must be an object' },
   )
   .openapi('TranscriptionConfig');
 
-/** Body of POST /v1/diarize as a caller may send it: unknown fields are ignored, null means absent. */
+/** Body of POST /v1/diarize: unknown fields are ignored, null means absent. */
 export const diarizeBodySchema = z
   .object({
     ...jobFields(),
@@ -64,7 +64,7 @@ export const diarizeBodySchema = z
   })
   .openapi('DiarizeRequest', { example: { url: 'https://example.com/meeting.mp3', exclusive: true } });
 
-/** A validated request with its defaults filled in; what a job stores. */
+/** A validated request with its defaults, as a job stores it. */
 export interface DiarizeRequest extends JobFields, DiarizationFields {
   readonly speechProbability: boolean;
   readonly crosstalkProbability: boolean;
@@ -81,7 +81,7 @@ export interface DiarizeRequest extends JobFields, DiarizationFields {
 }
 
 /**
- * Reads the body of POST /v1/diarize. Finds every faulty field at once; says nothing about where `url` and `webhook`
+ * Reads the body of POST /v1/diarize. Reports all faulty fields at once, but does not check where `url` and `webhook`
  * point.
  * @param options.transcription models for which an engine is configured
  */
@@ -115,7 +115,7 @@ function transcriptionErrors(
   return [{ field: 'transcriptionConfig.model', message }];
 }
 
-/** Of the settings as they came: a language is judged also where the model beside it is faulty, then by all models. */
+/** Takes the raw settings: with a faulty model, the language is still checked, against all models. */
 function languageErrors(settings: unknown): FieldError[] {
   const { model: name, language } = asObject(settings) ?? {};
   if (typeof language !== 'string' || language === '') return [];
@@ -126,7 +126,7 @@ function languageErrors(settings: unknown): FieldError[] {
 }
 
 /** Fields that need the mean of all channels. */
-const OF_THE_MIX = [
+const MIX_FIELDS = [
   'confidence',
   'speechProbability',
   'crosstalkProbability',
@@ -136,13 +136,13 @@ const OF_THE_MIX = [
 
 function channelErrors(body: Record<string, unknown>): FieldError[] {
   if (body.channels !== 'separate') return [];
-  return OF_THE_MIX.filter((field) => body[field] === true).map((field) => ({
+  return MIX_FIELDS.filter((field) => body[field] === true).map((field) => ({
     field,
     message: 'is not available with separate channels',
   }));
 }
 
-/** The model that a wire name stands for; undefined for a name that is none. */
+/** The model of a name or alias; undefined for an unknown name. */
 function transcriptionModel(name: unknown): TranscriptionModel | undefined {
   return TRANSCRIPTION_MODELS.find((model) => model === name || TRANSCRIPTION_MODEL_ALIASES[model] === name);
 }
@@ -169,7 +169,7 @@ function transcriptionSettings(
   return { model, language: config.language ? languageCode(model, config.language) : undefined };
 }
 
-/** Body of POST /v1/jobs/{jobId}/recount as a caller may send it. */
+/** Body of POST /v1/jobs/{jobId}/recount. */
 export const recountBodySchema = z
   .object({
     numSpeakers: optionalSpeakerCount(),

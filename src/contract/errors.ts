@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 
-/** One faulty field of a request. `field` is a dotted path from the root of the body, as the caller spelled it. */
+/** One faulty field of a request. `field` is a dotted path from the root of the body, in the caller's spelling. */
 const fieldErrorSchema = z
   .object({
     field: z.string().openapi({ example: 'transcriptionConfig.model' }),
@@ -23,12 +23,12 @@ export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly errors: readonly FieldError[] };
 
-/** A parsed value as something else; errors stay as they are. */
+/** Maps a parsed value; errors stay as they are. */
 export function mapParsed<T, U>(parsed: Parsed<T>, map: (value: T) => U): Parsed<U> {
   return parsed.ok ? { ok: true, value: map(parsed.value) } : parsed;
 }
 
-/** Longest name that is repeated in an error; a key of the caller's may have megabytes. */
+/** Longest key that an error repeats; a caller's key may have megabytes. */
 const NAME_MAX_CHARS = 128;
 
 /** Zod's issues in the form of the API: one entry per field, the first fault found in it. */

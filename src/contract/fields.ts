@@ -7,14 +7,14 @@ export function expected(what: string): { error: (issue: { input: unknown }) => 
   return { error: ({ input }) => (input === undefined ? 'is required' : `must be ${what}`) };
 }
 
-/** A text that must be there, with something in it. */
+/** A required, non-empty text. */
 export const requiredText = () => z.string(expected('a string')).min(1, 'must not be empty');
 
-/** Longest address that is kept with a job; `data:` URLs carry the recording itself and have a bound of their own. */
+/** Longest address that is stored with a job; `data:` URLs contain the recording and have a separate bound. */
 export const URL_MAX_CHARS = 8192;
 const URL_TOO_LONG = `must be at most ${URL_MAX_CHARS} characters`;
 
-/** Address of a recording. Only its form as a text is looked at here. */
+/** Address of a recording. Only its form is checked here. */
 export const sourceUrl = () =>
   requiredText()
     .refine((url) => url.length <= URL_MAX_CHARS || isDataUrl(url), URL_TOO_LONG)
@@ -24,21 +24,21 @@ export const sourceUrl = () =>
       pattern: '^(https?://|media://|data:)',
     });
 
-/** Address of the caller's own server; whether it may be called is looked at when the job is created. */
+/** Address of the caller's server; whether it may be called is checked when the job is created. */
 export const optionalWebhook = () =>
   requiredText().max(URL_MAX_CHARS, URL_TOO_LONG).nullish().openapi({
     example: 'https://example.com/done',
-    description: 'Gets the result when the job has ended; https.',
+    description: 'https address that receives the result when the job has ended.',
     pattern: '^https?://',
   });
 
-/** A text with something in it, absent or null. */
+/** A non-empty text, absent or null. */
 export const optionalText = () => requiredText().nullish();
 
 /** true, false, absent or null. */
 export const optionalFlag = () => z.boolean(expected('a boolean')).nullish();
 
-/** A count of speakers. JSON has one number type, so `2.0` is the whole number 2, and `1e20` is one too. */
+/** A count of speakers. JSON has one number type, so `2.0` and `1e20` are whole numbers. */
 export const optionalSpeakerCount = () =>
   z
     .number(expected('a whole number'))
@@ -54,10 +54,10 @@ export const optionalChoice = <const T extends readonly [string, ...string[]]>(n
 const METADATA_MAX_ENTRIES = 16;
 const METADATA_MAX_KEY_CHARS = 64;
 const METADATA_MAX_VALUE_CHARS = 512;
-/** As many characters as there may be, where they are ASCII: a job's row holds them. */
+/** Bound for the job's row, which stores the labels: about the maximum of all entries in ASCII. */
 const METADATA_MAX_BYTES = 10_240;
 
-/** Labels of the caller's own, kept with the job and returned with it. */
+/** The caller's labels, stored and returned with the job. */
 export const optionalMetadata = () =>
   z
     .record(
@@ -75,27 +75,27 @@ export const optionalMetadata = () =>
     });
 
 /**
- * Faults of the labels as a whole, reported beside those of single ones. Of the object as it came: validation leaves
- * `__proto__` out, and no label may be lost in silence.
+ * Faults of the labels as a whole, reported in addition to those of single labels. Takes the raw object: validation drops
+ * `__proto__`, and no label may be lost silently.
  */
 export function metadataErrors(metadata: unknown): FieldError[] {
   const keys = Object.keys(asObject(metadata) ?? {});
   const fault = (message: string): FieldError[] => [{ field: 'metadata', message }];
   if (keys.length > METADATA_MAX_ENTRIES) return fault(`must have at most ${METADATA_MAX_ENTRIES} entries`);
-  // A character is at most two units: what is longer need not be counted, nor copied for it.
+  // A character has at most two UTF-16 units, so a longer key is too long without a count of its characters.
   const isTooLong = (key: string) =>
     key.length > 2 * METADATA_MAX_KEY_CHARS || [...key].length > METADATA_MAX_KEY_CHARS;
   if (keys.some((key) => key.length === 0 || isTooLong(key)))
     return fault(`keys must be 1 to ${METADATA_MAX_KEY_CHARS} characters long`);
   if (keys.includes('__proto__')) return fault('must not have the key __proto__');
   const values = Object.values(asObject(metadata) ?? {});
-  // Faults of single values are reported beside this.
+  // The schema reports faults of single values.
   if (values.some((value) => typeof value !== 'string' || value.length > 2 * METADATA_MAX_VALUE_CHARS)) return [];
   const isTooLarge = new TextEncoder().encode(JSON.stringify(metadata ?? {})).length > METADATA_MAX_BYTES;
   return isTooLarge ? fault(`must be at most ${METADATA_MAX_BYTES} bytes of JSON`) : [];
 }
 
-/** The body as an object, or undefined where it is anything else (an array, a string, null). */
+/** The body as an object; undefined for anything else (an array, a string, null). */
 export function asObject(body: unknown): Record<string, unknown> | undefined {
   return typeof body === 'object' && body !== null && !Array.isArray(body)
     ? (body as Record<string, unknown>)
@@ -103,9 +103,9 @@ export function asObject(body: unknown): Record<string, unknown> | undefined {
 }
 
 /**
- * Renames aliases to the names of the contract. The contract's own name wins where it carries a value; the alias stays
- * beside it then.
- * @returns the renamed body, and the alias that each renamed field was sent under
+ * Renames aliases to the names of the contract. If the contract's name has a value too, that value wins and the alias
+ * stays in the body.
+ * @returns the renamed body, and the alias of each renamed field
  */
 export function renameAliases(
   body: Record<string, unknown>,
@@ -136,7 +136,7 @@ export const jobFields = () => ({
   metadata: optionalMetadata(),
 });
 
-/** What a validated job request of any kind holds. */
+/** Fields of every validated job request. */
 export interface JobFields {
   readonly url: string;
   readonly webhook?: string;
@@ -146,7 +146,10 @@ export interface JobFields {
 }
 
 /** For the API document: another spelling of a field, see `parseBody`. */
-export const aliasOf = (name: string) => ({ deprecated: true, description: `The same as ${name}, which wins.` });
+export const aliasOf = (name: string) => ({
+  deprecated: true,
+  description: `Alias of ${name}, which takes precedence.`,
+});
 
 /** Fields of the jobs that diarize a recording of several speakers. */
 export const diarizationFields = () => ({
@@ -159,7 +162,7 @@ export const diarizationFields = () => ({
   confidence: optionalFlag(),
 });
 
-/** What a validated request for a diarization holds beside `JobFields`. */
+/** Fields of a validated request for a diarization in addition to `JobFields`. */
 export interface DiarizationFields {
   readonly numSpeakers?: number;
   readonly minSpeakers?: number;
@@ -171,7 +174,7 @@ export interface DiarizationFields {
 
 type Nullish<T> = { readonly [K in keyof T]?: T[K] | null };
 
-/** Defaults in the places of what is null or absent. */
+/** The fields with defaults for null and absent ones. */
 export function jobFieldsOf(body: Nullish<JobFields> & { readonly url: string }): JobFields {
   return {
     url: body.url,
@@ -182,7 +185,7 @@ export function jobFieldsOf(body: Nullish<JobFields> & { readonly url: string })
   };
 }
 
-/** As `jobFieldsOf`, for the fields of jobs that diarize. */
+/** Like `jobFieldsOf`, for the fields of jobs that diarize. */
 export function diarizationFieldsOf(body: Nullish<DiarizationFields>): DiarizationFields {
   return {
     numSpeakers: body.numSpeakers ?? undefined,
@@ -213,18 +216,17 @@ export function speakerCountErrors(body: Record<string, unknown>): FieldError[] 
   return errors;
 }
 
-/** Spellings of fields that clients in the wild send. */
+/** Spellings of fields that existing clients send. */
 const ALIASES = {
   transcription_config: 'transcriptionConfig',
   turn_level_confidence: 'turnLevelConfidence',
 } as const;
 
 /**
- * Reads the body of a request. Finds every faulty field at once; errors name fields as the caller spelled them.
+ * Reads the body of a request. Reports all faulty fields at once, in the caller's spelling.
  *
- * @param between finds further faults; is given the fields that are right by themselves, and all fields as they came.
- *   Where a
- * field has a fault already, that one is reported.
+ * @param between finds faults between fields. Gets the fields without faults, and all raw fields. If a field already has
+ *   a fault, that one is reported.
  */
 export function parseBody<S extends z.ZodType>(
   body: unknown,
@@ -236,13 +238,13 @@ export function parseBody<S extends z.ZodType>(
   const { body: named, sentAs } = renameAliases(object, ALIASES);
   const parsed = schema.safeParse(named);
   const faults = parsed.success ? [] : toFieldErrors(parsed.error);
-  const errors = onePerField([...faults, ...between(without(named, faults), named)]);
+  const errors = onePerField([...faults, ...between(withoutFaulty(named, faults), named)]);
   if (!parsed.success || errors.length > 0) return { ok: false, errors: errors.map((error) => asSent(error, sentAs)) };
   return { ok: true, value: parsed.data };
 }
 
-/** The body's fields that are right by themselves. */
-function without(body: Record<string, unknown>, faults: readonly FieldError[]): Record<string, unknown> {
+/** The body's fields without faults. */
+function withoutFaulty(body: Record<string, unknown>, faults: readonly FieldError[]): Record<string, unknown> {
   const faulty = new Set(faults.map(({ field }) => headOf(field)));
   return Object.fromEntries(Object.entries(body).filter(([name]) => !faulty.has(name)));
 }

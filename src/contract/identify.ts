@@ -18,10 +18,10 @@ import {
 
 export const VOICEPRINT_MAX_CHARS = 20_000;
 
-/** Body of POST /v1/voiceprint as a caller may send it. */
+/** Body of POST /v1/voiceprint. */
 export const voiceprintBodySchema = z.object(jobFields()).openapi('VoiceprintRequest');
 
-/** A validated request with its defaults filled in; what a job stores. */
+/** A validated request with its defaults, as a job stores it. */
 export type VoiceprintRequest = JobFields;
 
 /** Reads the body of POST /v1/voiceprint. */
@@ -46,7 +46,7 @@ const submittedVoiceprintSchema = z
         .openapi({
           example: 'Alice',
           description:
-            'Name given to the speaker; unique within the request, and not starting with SPEAKER_, in capitals or not.',
+            'Name of the speaker; unique in the request. Must not start with SPEAKER_ in upper or lower case.',
         }),
       voiceprint: requiredText()
         .max(VOICEPRINT_MAX_CHARS, `must be at most ${VOICEPRINT_MAX_CHARS} characters`)
@@ -64,24 +64,24 @@ const matchingSchema = z
         .min(0, 'must be at least 0')
         .max(100, 'must be at most 100')
         .nullish()
-        .openapi({ default: DEFAULT_THRESHOLD, description: 'Least confidence of a match.' }),
+        .openapi({ default: DEFAULT_THRESHOLD, description: 'Minimum confidence of a match.' }),
       exclusive: optionalFlag().openapi({
         default: true,
-        description: 'Whether a voiceprint may match one speaker only.',
+        description: 'Whether a voiceprint matches at most one speaker.',
       }),
     },
     expected('an object'),
   )
   .openapi('Matching');
 
-/** A list of voiceprints with labels; `voiceprintErrors` finds what a schema cannot. */
+/** A list of voiceprints with labels; `voiceprintErrors` finds faults that a schema cannot. */
 export const submittedVoiceprints = () =>
   z
     .array(submittedVoiceprintSchema, expected('a list'))
     .min(1, 'must hold at least one voiceprint')
     .max(MAX_VOICEPRINTS, `must hold at most ${MAX_VOICEPRINTS} voiceprints`);
 
-/** Body of POST /v1/identify as a caller may send it: unknown fields are ignored, null means absent. */
+/** Body of POST /v1/identify: unknown fields are ignored, null means absent. */
 export const identifyBodySchema = z
   .object({
     ...jobFields(),
@@ -96,16 +96,16 @@ export interface SubmittedVoiceprint {
   readonly voiceprint: string;
 }
 
-/** A validated request with its defaults filled in. */
+/** A validated request with its defaults. */
 export interface IdentifyRequest extends JobFields, DiarizationFields {
   readonly voiceprints: readonly SubmittedVoiceprint[];
   readonly matching: { readonly threshold: number; readonly exclusive: boolean };
 }
 
 /**
- * Reads the body of POST /v1/identify. Finds every faulty field at once.
+ * Reads the body of POST /v1/identify. Reports all faulty fields at once.
  *
- * @param voiceprintFault what is wrong with a voiceprint that has the right form, undefined for a good one
+ * @param voiceprintFault fault of a voiceprint that has the right form; undefined for a valid one
  */
 export function parseIdentifyBody(
   body: unknown,
@@ -129,7 +129,7 @@ export function parseIdentifyBody(
   };
 }
 
-/** Repeated labels and bad voiceprints, as far as the list has the right form. */
+/** Repeated labels and invalid voiceprints among the entries that have the right form. */
 export function voiceprintErrors(
   voiceprints: unknown,
   fault: (voiceprint: string) => string | undefined,

@@ -12,10 +12,10 @@ export const jobCreatedSchema = z
   .openapi('JobCreated', { example: { jobId: '89266a74-7538-4e62-aed4-602f160c518f', status: 'created' } });
 export type JobCreated = z.infer<typeof jobCreatedSchema>;
 
-/** Output documents of jobs that succeeded; the more particular come first. */
+/** Output documents of jobs that succeeded; the most specific schema comes first. */
 export const successOutputSchemas = [identifyOutputSchema, diarizeOutputSchema, voiceprintOutputSchema] as const;
 
-/** `output` is an object or absent, never null: clients look into it without asking. */
+/** `output` is an object or absent, never null: clients read its members without a check. */
 export const jobResultSchema = z
   .object({
     jobId: z.string(),
@@ -39,20 +39,20 @@ export type JobResult = z.infer<typeof jobResultSchema>;
 export const jobListSchema = z
   .object({
     items: z.array(z.object({ id: z.string(), status: jobStatusSchema, createdAt: z.iso.datetime() })),
-    nextCursor: z.string().nullable().openapi({ description: 'For the next page; null on the last one.' }),
+    nextCursor: z.string().nullable().openapi({ description: 'Cursor of the next page; null on the last page.' }),
   })
   .openapi('JobList');
 export type JobList = z.infer<typeof jobListSchema>;
 
-/** Query of the list. Every value of a query is a text. */
+/** Query of the list; all values are texts. */
 export const jobListQuerySchema = z.object({
   limit: z
     .string()
-    // Clients whose numbers are all floats write `10.0`.
+    // Clients that have only floats write `10.0`.
     .regex(/^([1-9]\d?|100)(\.0+)?$/, 'must be a whole number from 1 to 100')
     .optional()
     .openapi({ type: 'integer', minimum: 1, maximum: 100, default: 10, example: 10 }),
-  // Its form is judged beside the other fields; whether it belongs to this list, once they are known.
+  // Only the form is checked here; the signature depends on the other fields.
   cursor: z
     .string()
     .refine((cursor) => cursor.length <= 1024 && /^[\w-]+\.[\w-]+$/.test(cursor), CURSOR_RULE)

@@ -1,4 +1,4 @@
-/** Language names of the interface with their ISO 639 codes: the two-letter one where there is one, then ISO 639-3. */
+/** Language names of the API with their ISO 639 codes: the two-letter code if there is one, then ISO 639-3. */
 const CODES_BY_NAME: Readonly<Record<string, string>> = {
   Afrikaans: 'af afr',
   Albanian: 'sq sqi',
@@ -112,7 +112,7 @@ const EUROPEAN = (
 export const TRANSCRIPTION_MODELS = ['asr-tdt-0.6b-v3', 'asr-large-v3-turbo'] as const;
 export type TranscriptionModel = (typeof TRANSCRIPTION_MODELS)[number];
 
-/** Names under which the same models are known elsewhere. */
+/** Names of the same models elsewhere. */
 export const TRANSCRIPTION_MODEL_ALIASES: Readonly<Record<TranscriptionModel, string>> = {
   'asr-tdt-0.6b-v3': 'parakeet-tdt-0.6b-v3',
   'asr-large-v3-turbo': 'faster-whisper-large-v3-turbo',
@@ -133,8 +133,7 @@ for (const [name, codes] of Object.entries(CODES_BY_NAME)) {
 
 /**
  * ISO 639 code of a language that the model speaks, from its name or code in any case ("Haitian Creole", "deu", "DE").
- * @returns the two-letter code (three letters for Cantonese and Hawaiian, which have no shorter one), undefined when
- *   the
+ * @returns the two-letter code (three letters for Cantonese and Hawaiian, which have no shorter one); undefined if the
  *   language is unknown or not one of the model's
  */
 export function languageCode(model: TranscriptionModel, language: string): string | undefined {

@@ -1,4 +1,4 @@
 /** Maximum number of speakers of a stream (contract §7). */
 export const MAX_SPEAKERS = 8;
-/** Bounds of `latency`, and what it is where nothing is asked for. */
+/** Bounds and default of `latency`. */
 export const LATENCY_MS = { min: 300, max: 5000, default: 1000 } as const;

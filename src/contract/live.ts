@@ -25,53 +25,54 @@ export const LIVE_DEFAULTS = {
 const wholeNumber = (min: number, max: number) =>
   z.int(expected('a whole number')).min(min, `must be at least ${min}`).max(max, `must be at most ${max}`).nullish();
 
-/** What a stream can be asked for, voiceprints apart. */
+/** Options of a stream, except voiceprints. */
 const options = {
   maxSpeakers: wholeNumber(1, MAX_SPEAKERS).openapi({ default: LIVE_DEFAULTS.maxSpeakers }),
   sampleRate: z
     .literal(SAMPLE_RATES_HZ, { error: () => `must be one of: ${SAMPLE_RATES_HZ.join(', ')}` })
     .nullish()
     .openapi({
-      // Of a choice of numbers the generator writes the first only.
+      // Of a union of number literals, the generator writes only the first.
       type: ['integer', 'null'],
       enum: [...SAMPLE_RATES_HZ, null],
       default: LIVE_DEFAULTS.sampleRate,
-      description: 'Samples a second of the audio that will be sent.',
+      description: 'Samples per second of the audio that the client sends.',
     }),
   encoding: optionalChoice(ENCODINGS).openapi({
     default: LIVE_DEFAULTS.encoding,
-    description: '`mulaw` has 8000 samples a second; its frames have 20 ms or a multiple of that.',
+    description: '`mulaw` has 8000 samples per second; its frames have 20 ms or a multiple of that.',
   }),
   envelope: optionalChoice(ENVELOPES).openapi({
-    description: '`twilio`: the audio comes in the JSON messages of a Twilio media stream, as `mulaw`.',
+    description: '`twilio`: the audio is `mulaw` in the JSON messages of a Twilio media stream.',
   }),
   latency: wholeNumber(LATENCY_MS.min, LATENCY_MS.max).openapi({
     default: LIVE_DEFAULTS.latency,
     description:
-      'Milliseconds wanted between a moment and what is said about it. Newcomers and changes that are hard to hear take longer. More time, fewer mistakes.',
+      'Target time in milliseconds from a moment to its event. ' +
+      'New speakers and unclear changes take longer. A higher latency means fewer errors.',
   }),
   corrections: optionalFlag().openapi({
     default: LIVE_DEFAULTS.corrections,
-    description: "Whether what was told is corrected when it turns out to be another speaker's.",
+    description: 'Whether the service corrects events that had the wrong speaker.',
   }),
   resume: optionalFlag().openapi({
     default: LIVE_DEFAULTS.resume,
-    description: 'Whether the stream outlives its connection for 60 s, in which another connection may resume it.',
+    description: 'Whether another connection may resume the stream within 60 s of a lost connection.',
   }),
   model: optionalChoice(MODELS),
 };
 
-/** Body of POST /v1/live as a caller may send it. */
+/** Body of POST /v1/live. */
 export const liveBodySchema = z
   .object({
     ...options,
-    voiceprints: submittedVoiceprints()
-      .nullish()
-      .openapi({ description: 'Known speakers, told in `data.match` of start events. Kept until the stream ends.' }),
+    voiceprints: submittedVoiceprints().nullish().openapi({
+      description: 'Known speakers, reported in `data.match` of start events. Stored until the stream ends.',
+    }),
   })
   .openapi('LiveRequest', { example: {} });
 
-/** What was asked for, voiceprints left out: what is stored with a stream and returned with it. */
+/** The requested options without voiceprints, stored and returned with the stream. */
 export const liveInputSchema = z.object(options).openapi('LiveInput', { example: {} });
 export type LiveInput = z.infer<typeof liveInputSchema>;
 
@@ -81,8 +82,8 @@ export interface LiveRequest {
 }
 
 /**
- * Reads the body of POST /v1/live. Finds every faulty field at once.
- * @param voiceprintFault what is wrong with a voiceprint that has the right form, undefined for a good one
+ * Reads the body of POST /v1/live. Reports all faulty fields at once.
+ * @param voiceprintFault fault of a voiceprint that has the right form; undefined for a valid one
  */
 export function parseLiveBody(
   body: unknown,
@@ -118,7 +119,7 @@ export type LiveStatus = z.infer<typeof liveStatusSchema>;
 export const liveCreatedSchema = z
   .object({
     id: z.string(),
-    url: z.string().openapi({ description: 'WebSocket address with a token that is good for one connection.' }),
+    url: z.string().openapi({ description: 'WebSocket address with a token that is valid for one connection.' }),
   })
   .openapi('LiveCreated', {
     example: {
@@ -139,14 +140,14 @@ export const liveStreamSchema = z
   .openapi('LiveStream');
 export type LiveStreamBody = z.infer<typeof liveStreamSchema>;
 
-/** Longest text that is looked at; the one message there is has 24 characters. */
+/** Longest text that is parsed; the only client message has 24 characters. */
 const MAX_TEXT_CHARS = 1024;
 
 /** The text messages of a client. */
 const clientMessageSchema = z.object({ type: z.literal('end_of_stream') });
 export type ClientMessage = z.infer<typeof clientMessageSchema>;
 
-/** A speaker begins or ends a turn; `match` only where voiceprints were given. */
+/** A speaker begins or ends a turn; `match` only if the request had voiceprints. */
 export interface SpeakerMessage {
   readonly type: 'diarization_speaker_start' | 'diarization_speaker_end';
   readonly data: {
@@ -158,8 +159,7 @@ export interface SpeakerMessage {
 }
 
 /**
- * Only where corrections were asked for: what was sent for `from` between `start` and `end` is `to`'s. All changes
- * apply at once.
+ * Sent only if corrections were requested: relabel `from` as `to` in [start, end). All changes apply at once.
  */
 export interface CorrectionMessage {
   readonly type: 'diarization_speaker_correction';
@@ -179,7 +179,7 @@ export interface ErrorMessage {
   readonly message: string;
 }
 
-/** Only where it was asked for: what a connection after this one needs to resume the stream. */
+/** Sent only if `resume` was requested: data with which a later connection resumes the stream. */
 export interface ResumeMessage {
   readonly type: 'resume';
   readonly token: string;
@@ -195,7 +195,7 @@ export interface ResumedMessage {
 
 export type ServerMessage = SpeakerMessage | CorrectionMessage | ErrorMessage | ResumeMessage | ResumedMessage;
 
-/** What a text frame of a client says; undefined for everything that is no message of the contract. */
+/** The message of a client's text frame; undefined if it is no message of the contract. */
 export function parseClientMessage(text: string): ClientMessage | undefined {
   if (text.length > MAX_TEXT_CHARS) return undefined;
   try {

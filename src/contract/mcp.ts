@@ -3,7 +3,7 @@ import { MODELS } from './fields.ts';
 import { jobStatusSchema } from './jobs.ts';
 import { OUTPUT_FORMAT_NAMES } from './output-formats.ts';
 
-/** One message of JSON-RPC 2.0, or several. */
+/** One JSON-RPC 2.0 message, or a batch. */
 export const mcpMessageSchema = z.union([z.object({ jsonrpc: z.literal('2.0') }).loose(), z.array(z.unknown())]);
 
 const url = z.string().describe('Address of the recording: https://…, or media://… of an upload');

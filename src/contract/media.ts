@@ -24,7 +24,7 @@ export const mediaBodySchema = z
       .refine((url) => mediaName(url) !== undefined, MEDIA_NAME_RULE)
       .openapi({
         example: 'media://meetings/monday',
-        description: 'A name of your own, without two dots in a row.',
+        description: 'Any name that you choose, without two dots in a row.',
         maxLength: MEDIA_URL_MAX_CHARS,
         pattern: '^media://(?!.*\\.\\.)[a-zA-Z0-9\\-_./]+$',
       }),
@@ -36,8 +36,8 @@ export const mediaAddressSchema = z
   .openapi('MediaAddress');
 
 /**
- * Bytes of a recording. Generators of clients take a text for them without the `format`, and leave an address out that
- * has no schema.
+ * Bytes of a recording. Without the `format`, client generators treat them as text; without a schema, they omit the
+ * endpoint.
  */
 export const rawBytesSchema = z.string().openapi({ format: 'binary' });
 

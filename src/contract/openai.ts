@@ -16,7 +16,7 @@ export const openAiErrorSchema = z
     error: z.object({
       message: z.string(),
       type: z.string().openapi({ example: 'invalid_request_error' }),
-      param: z.string().nullable().openapi({ description: 'The faulty field, the first of several.' }),
+      param: z.string().nullable().openapi({ description: 'The first faulty field.' }),
       code: z.string().nullable(),
     }),
   })
@@ -29,7 +29,7 @@ export const modelSchema = z
 export const modelListSchema = z.object({ object: z.literal('list'), data: z.array(modelSchema) }).openapi('ModelList');
 export type Model = z.infer<typeof modelSchema>;
 
-/** OpenAI's names, each with the model that it stands for where several have an engine. */
+/** OpenAI's model names, each with the model that is preferred if several have an engine. */
 const OPENAI_NAMES = {
   'whisper-1': 'asr-large-v3-turbo',
   'gpt-4o-transcribe-diarize': 'asr-tdt-0.6b-v3',
@@ -44,7 +44,7 @@ export const describeModel = (id: string): Model => ({ id, object: 'model', crea
 
 export const RESPONSE_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json', 'diarized_json'] as const;
 export type ResponseFormat = (typeof RESPONSE_FORMATS)[number];
-/** Formats of which a stream has events. */
+/** Formats that can be streamed. */
 const STREAMED_FORMATS: readonly ResponseFormat[] = ['json', 'text', 'diarized_json'];
 
 const GRANULARITIES = ['word', 'segment'] as const;
@@ -64,7 +64,7 @@ export const transcriptionFormSchema = z
     language: z.string().optional().openapi({ example: 'en', description: 'Name or ISO 639 code.' }),
     response_format: z.enum(RESPONSE_FORMATS).optional().openapi({ default: 'json' }),
     'timestamp_granularities[]': z.array(z.enum(GRANULARITIES)).optional().openapi({
-      description: 'What verbose_json holds; segments if absent.',
+      description: 'Contents of verbose_json; segments if absent.',
     }),
     stream: z.boolean().optional().openapi({ default: false, description: 'Answers with server-sent events.' }),
     'known_speaker_names[]': z.array(z.string().min(1).max(NAME_MAX_CHARS)).max(MAX_KNOWN_SPEAKERS).optional(),
@@ -89,7 +89,7 @@ export const transcriptionSchema = z.object({ text: z.string(), usage: usageSche
 export const verboseTranscriptionSchema = z
   .object({
     task: z.literal('transcribe'),
-    language: z.string().openapi({ description: 'The code of the language that was asked for, else `unknown`.' }),
+    language: z.string().openapi({ description: 'Code of the requested language, or `unknown`.' }),
     duration: z.number(),
     text: z.string(),
     words: z.array(z.object({ word: z.string(), ...spanFields })).optional(),
@@ -116,7 +116,7 @@ const diarizedSegmentSchema = z.object({
   type: z.literal('transcript.text.segment'),
   id: z.string(),
   ...spanFields,
-  speaker: z.string().openapi({ example: 'A', description: 'The name of a known speaker, else A, B and so on.' }),
+  speaker: z.string().openapi({ example: 'A', description: 'Name of a known speaker, otherwise A, B and so on.' }),
   text: z.string(),
 });
 export type DiarizedSegment = z.infer<typeof diarizedSegmentSchema>;
@@ -160,9 +160,9 @@ export interface TranscriptionForm {
 }
 
 /**
- * Reads the fields of POST /v1/audio/transcriptions. Finds every faulty field at once.
+ * Reads the fields of POST /v1/audio/transcriptions. Reports all faulty fields at once.
  *
- * @param fields values by name; of a field that has one value, the last counts
+ * @param fields values by name; if a single-valued field is repeated, the last value counts
  * @param configured transcription models that have an engine
  */
 export function parseTranscriptionForm(
@@ -170,7 +170,7 @@ export function parseTranscriptionForm(
   configured: readonly TranscriptionModel[],
 ): Parsed<TranscriptionForm> {
   const errors: FieldError[] = [];
-  // Clients send an empty text for what is not set.
+  // Clients send an empty text for unset fields.
   const valuesOf = (name: string) => (fields.get(name) ?? []).filter((value) => value !== '');
   const lastOf = (name: string) => valuesOf(name).at(-1);
   const choice = <T extends string>(field: string, value: string, known: readonly T[]): T | undefined => {
@@ -188,8 +188,8 @@ export function parseTranscriptionForm(
     if (!isKnown) errors.push({ field: 'language', message: `is not a language of ${models.join(' or ')}` });
   }
   const format = choice('response_format', lastOf('response_format') ?? 'json', RESPONSE_FORMATS) ?? 'json';
-  const asked = valuesOf('timestamp_granularities');
-  const granularities = asked.flatMap((value) => choice('timestamp_granularities', value, GRANULARITIES) ?? []);
+  const requested = valuesOf('timestamp_granularities');
+  const granularities = requested.flatMap((value) => choice('timestamp_granularities', value, GRANULARITIES) ?? []);
   const isStreamed = choice('stream', (lastOf('stream') ?? 'false').toLowerCase(), ['true', 'false']) === 'true';
   if (isStreamed && !STREAMED_FORMATS.includes(format))
     errors.push({ field: 'stream', message: `is available with ${STREAMED_FORMATS.join(', ')} only` });
@@ -212,7 +212,7 @@ export function parseTranscriptionForm(
   };
 }
 
-/** OpenAI's names stand for a model that has an engine and speaks the language, their own one first. */
+/** For OpenAI's names: a model that has an engine and supports the language, preferably the one in `OPENAI_NAMES`. */
 function parseModel(
   name: string | undefined,
   language: string | undefined,

@@ -1,4 +1,4 @@
-/** Forms of a job's output, with what they are called on the wire. */
+/** Formats of a job's output, with their media types. */
 export const OUTPUT_FORMATS = {
   json: 'application/json',
   rttm: 'text/plain; charset=utf-8',
@@ -26,7 +26,7 @@ export const endingOf = (format: OutputFormat): string => ENDINGS[format] ?? for
 
 export const OUTPUT_FORMAT_NAMES = Object.keys(OUTPUT_FORMATS) as OutputFormat[];
 
-/** @returns undefined for a name that is none of the formats */
+/** @returns undefined for an unknown name */
 export function outputFormat(name: string): OutputFormat | undefined {
   return OUTPUT_FORMAT_NAMES.find((known) => known === name);
 }

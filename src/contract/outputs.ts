@@ -1,12 +1,12 @@
 import { z } from '@hono/zod-openapi';
 
-/** A stretch in which one speaker talks; seconds from the start of the audio, at most 3 decimals. */
+/** A span in which one speaker talks; seconds from the start of the audio, at most 3 decimals. */
 const turnSchema = z
   .object({ speaker: z.string().openapi({ example: 'SPEAKER_00' }), start: z.number(), end: z.number() })
   .openapi('Turn');
 export type Turn = z.infer<typeof turnSchema>;
 
-/** Each speaker's likelihood of being the one who talks in a turn, 0…100. */
+/** Confidence that each speaker is the one of the turn, 0…100. */
 const confidenceBySpeakerSchema = z.record(z.string(), z.number());
 
 const wordSchema = z
@@ -34,7 +34,7 @@ export const diarizeOutputSchema = z
   .openapi('DiarizeOutput');
 export type DiarizeOutput = z.infer<typeof diarizeOutputSchema>;
 
-/** How sure it is that a speaker, or a turn, is each of the submitted voices, 0…100. */
+/** Confidence that a speaker or a turn matches each submitted voiceprint, 0…100. */
 const confidenceByLabelSchema = z
   .record(z.string(), z.number().min(0).max(100))
   .openapi({ example: { Alice: 87, Bob: 21 } });
@@ -61,13 +61,13 @@ export type IdentifyOutput = z.infer<typeof identifyOutputSchema>;
 
 export const voiceprintOutputSchema = z
   .object({
-    voiceprint: z.string().openapi({ description: 'To be sent to POST /v1/identify; the service keeps no copy.' }),
+    voiceprint: z.string().openapi({ description: 'Send it to POST /v1/identify; the service keeps no copy.' }),
     warning: z.string().optional(),
   })
   .openapi('VoiceprintOutput');
 export type VoiceprintOutput = z.infer<typeof voiceprintOutputSchema>;
 
-/** An `Annotation` as `pyannote.core` reads it. */
+/** An `Annotation` in the JSON form of `pyannote.core`. */
 export const annotationSchema = z
   .object({
     pyannote: z.literal('Annotation'),

@@ -10,11 +10,11 @@ import type { LiveConnection, LiveUpgrade } from './live-ports.ts';
 /** Length of the window in which an account's requests to one endpoint are counted (contract §7). */
 export const RATE_WINDOW_MS = 60_000;
 
-/** Requests that an account may send to one endpoint within a window. */
+/** Maximum number of requests of an account to one endpoint within a window. */
 export interface RateLimits {
-  /** Of requests that change something. */
+  /** For requests that change something. */
   readonly post: number;
-  /** Of requests that read. */
+  /** For requests that read. */
   readonly get: number;
 }
 
@@ -27,8 +27,8 @@ export interface RateWindow {
 }
 
 /**
- * The window after one more request. A window begins with the first request that no earlier one covers, so that no
- * burst of a client is cut in two by a boundary that it cannot see.
+ * The window after one more request. A window begins with the first request outside the previous one, so that no
+ * boundary that the client cannot see splits a burst.
  */
 export function countRequest(window: RateWindow | undefined, now: number): RateWindow {
   const isOpen = window && now >= window.startedAt && now < window.startedAt + RATE_WINDOW_MS;
@@ -38,7 +38,7 @@ export function countRequest(window: RateWindow | undefined, now: number): RateW
 /** Size of the largest recording (contract §7), uploaded or fetched. */
 export const RECORDING_MAX_BYTES = 1024 ** 3;
 
-/** What a job is asked to do. */
+/** Kind and request of a job. */
 export type JobSpec =
   | { readonly kind: 'diarize'; readonly request: DiarizeRequest }
   | { readonly kind: 'voiceprint'; readonly request: VoiceprintRequest }
@@ -57,12 +57,12 @@ export interface Account {
   readonly rateLimits: RateLimits;
 }
 
-/** What a verified key stands for. */
+/** Account and rights of a verified key. */
 export interface Principal {
   readonly account: Account;
   readonly keyId: string;
   readonly scopes: ReadonlySet<Scope>;
-  /** Where the browsers of the key's live streams may connect from; undefined for anywhere. */
+  /** Origins from which browsers may connect to the key's live streams; undefined for any. */
   readonly origins?: readonly string[];
 }
 
@@ -76,7 +76,7 @@ export interface JobView {
   readonly metadata?: Record<string, string>;
   /** 0…1 while the job runs; sent as the header `X-Job-Progress`. */
   readonly progress?: number;
-  /** Try to read the recording, from the second one on; sent as the header `X-Job-Attempt`. */
+  /** Attempt to read the recording, set from the second one on; sent as the header `X-Job-Attempt`. */
   readonly attempt?: { readonly number: number; readonly of: number };
   /** Set on failed and canceled jobs. */
   readonly error?: { readonly code: string; readonly message: string };
@@ -85,7 +85,7 @@ export interface JobView {
 export type CreateJob = JobSpec & {
   readonly accountId: string;
   readonly idempotency?: { readonly key: string; readonly bodyHash: string };
-  /** The account cannot pay for a new job: only one that the idempotency key stands for already is given. */
+  /** Only return the job of the idempotency key: the account cannot pay for a new one. */
   readonly isReplayOnly?: boolean;
 };
 
@@ -101,7 +101,7 @@ export type JobWatchItem =
   | { readonly kind: 'progress'; readonly id: number; readonly jobId: string; readonly progress: number }
   | { readonly kind: 'heartbeat' };
 
-/** What was said by one speaker, in seconds from the start of the audio. */
+/** Text of one speaker; times are seconds from the start of the audio. */
 export interface Spoken {
   readonly start: number;
   readonly end: number;
@@ -110,11 +110,11 @@ export interface Spoken {
   readonly speaker: string;
 }
 
-/** The transcript of a job that succeeded. Each call reads the stored output again: memory never holds a whole list. */
+/** Transcript of a succeeded job. Each call reads the stored output again, so that memory never holds a whole list. */
 export interface Transcript {
   readonly durationSeconds: number;
   words(): AsyncIterable<Spoken>;
-  /** What one speaker says without a long pause. */
+  /** Text of one speaker without a long pause. */
   turns(): AsyncIterable<Spoken>;
   /** Turns cut at sentence ends and pauses, as short as subtitles. */
   segments(): AsyncIterable<Spoken>;
@@ -122,7 +122,7 @@ export interface Transcript {
   subtitles(format: 'srt' | 'vtt'): AsyncIterable<string>;
 }
 
-/** Of an identify job's speaker: the label of the matching voice. */
+/** A speaker of an identify job, and the label of the matching voiceprint. */
 export interface SpeakerMatch {
   readonly speaker: string;
   readonly match: string | null;
@@ -131,8 +131,8 @@ export interface SpeakerMatch {
 export interface JobService {
   create(input: CreateJob): Promise<Result<JobView, { kind: 'idempotency_conflict' | 'payment_required' }>>;
   /**
-   * A new job from the stored analysis of a diarization; costs no credit. Undefined as for `find`.
-   * @param bounds replace those of the job
+   * Creates a job from the stored analysis of a diarization; costs no credit. Undefined as for `find`.
+   * @param bounds bounds of the speaker count, which replace those of the job
    */
   recount(
     accountId: string,
@@ -140,15 +140,15 @@ export interface JobService {
     bounds: RecountRequest,
     idempotency: CreateJob['idempotency'],
   ): Promise<Result<JobView, { kind: 'idempotency_conflict' | 'payment_required' | 'no_analysis' }> | undefined>;
-  /** Whether a call with this key has made a job that stands for it still. */
+  /** Whether a call with this idempotency key would return an existing job. */
   hasReplay(accountId: string, idempotencyKey: string): Promise<boolean>;
   /** undefined for unknown, deleted and other accounts' jobs alike */
   find(accountId: string, jobId: string): Promise<JobView | undefined>;
-  /** The stored output document (UTF-8 JSON), undefined when there is none or it is past its time to live. */
+  /** The stored output document (UTF-8 JSON); undefined if there is none or it has expired. */
   openOutput(jobId: string): Promise<ReadableStream<Uint8Array> | undefined>;
   /** The turns of the stored output in a text format; undefined as for `openOutput`. */
   openTurns(jobId: string, format: TurnFormat): Promise<ReadableStream<Uint8Array> | undefined>;
-  /** The transcript in the stored output, an error where it has none; undefined as for `openOutput`. */
+  /** The transcript in the stored output, or an error if it has none; undefined as for `openOutput`. */
   openTranscript(jobId: string): Promise<Result<Transcript, { readonly warning?: string }> | undefined>;
   /** The matches in an identify job's output; undefined as for `openOutput`. */
   findMatches(jobId: string): Promise<readonly SpeakerMatch[] | undefined>;
@@ -159,9 +159,9 @@ export interface JobService {
   ): Promise<Result<JobPage, { kind: 'bad_cursor' }>>;
   /** Ends the job as `canceled` unless it has ended; undefined as for `find`. */
   cancel(accountId: string, jobId: string): Promise<JobView | undefined>;
-  /** Deletes the job, stopping it where it still works; false where `find` finds nothing. */
+  /** Deletes the job, and stops it if it is unfinished; false if `find` returns undefined. */
   remove(accountId: string, jobId: string): Promise<boolean>;
-  /** What becomes of the job from the event of that id on; -1 for all of it. Ends when `isOpen` says no. */
+  /** Events of the job after that id; -1 for all events. Ends when `isOpen` returns false. */
   watch(
     accountId: string,
     jobId: string,
@@ -172,12 +172,12 @@ export interface JobService {
 
 export interface MediaService {
   /**
-   * Signed address for one raw PUT of the named media, valid for at least an hour. `origin` is this service's own
-   * origin.
+   * Signed address for one raw PUT of the named media, valid for at least an hour.
+   * @param origin origin of this service
    */
   createUpload(accountId: string, name: string, origin: string): Promise<{ readonly url: string }>;
   findUpload(ticket: string): Promise<Result<MediaUpload, { kind: 'bad_ticket' | 'expired_ticket' }>>;
-  /** Makes a body of unknown length the recording of that name, within the service. */
+  /** Stores a body of unknown length under that name, for calls within the service. */
   store(accountId: string, name: string, body: ReadableStream<Uint8Array>): ReturnType<MediaUpload['store']>;
   /** Ends the time to live of the named media: the next sweep removes it. */
   expire(accountId: string, name: string): Promise<void>;
@@ -186,15 +186,14 @@ export interface MediaService {
   findDownload(ticket: string): Promise<Result<MediaDownload, { kind: 'bad_ticket' | 'expired_ticket' | 'not_found' }>>;
 }
 
-/** What an upload ticket stands for. */
+/** The upload that a ticket permits. */
 export interface MediaUpload {
   /** Account that owns the recording and is charged for the call: the request has no key. */
   readonly accountId: string;
   readonly rateLimits: RateLimits;
   /**
-   * Makes the body the recording of the ticket's name; one that is refused or breaks off leaves the recording of
-   * before.
-   * @param contentLength bytes, undefined where the sender did not say
+   * Stores the body under the ticket's name. The stored recording is unchanged if the body is refused or breaks off.
+   * @param contentLength bytes, undefined if the sender did not send it
    */
   store(
     body: ReadableStream<Uint8Array>,
@@ -202,14 +201,14 @@ export interface MediaUpload {
   ): Promise<Result<{ readonly sizeBytes: number }, { kind: 'too_large' | 'empty' | 'too_slow' | 'no_place' }>>;
 }
 
-/** A recording that a download ticket stands for. */
+/** The recording that a download ticket permits to read. */
 export interface MediaDownload {
-  /** That after `media://`. */
+  /** Name after `media://`. */
   readonly name: string;
   readonly sizeBytes: number;
-  /** As the header has it, quotes and all. */
+  /** Value of the header, with its quotes. */
   readonly etag: string;
-  /** @throws from the stream when the recording has gone meanwhile */
+  /** @throws from the stream if the recording was deleted meanwhile */
   open(range: { offset: number; length: number }): ReadableStream<Uint8Array>;
 }
 
@@ -217,14 +216,14 @@ export interface MediaDownload {
 export interface LiveView {
   readonly id: string;
   readonly status: LiveStatus;
-  /** What was asked for, without voiceprints. */
+  /** The request, without voiceprints. */
   readonly input: LiveInput;
   readonly startedAt?: number;
   readonly completedAt?: number;
 }
 
 export interface LiveService {
-  /** The token is good for one connection and stored nowhere. */
+  /** The token permits one connection and is not stored. */
   create(
     accountId: string,
     request: LiveRequest,
@@ -237,32 +236,32 @@ export interface LiveService {
   >;
   /** undefined for unknown and other accounts' streams alike */
   find(accountId: string, streamId: string): Promise<LiveView | undefined>;
-  /** The client's end of the connection; an unknown stream and an unknown, used or expired token are refused alike. */
+  /** The client's end of the connection. Unknown streams and unknown, used or expired tokens get the same error. */
   connect(streamId: string, upgrade: LiveUpgrade): Promise<LiveConnection>;
 }
 
-/** What a key says of itself. */
+/** Signed content of a key. */
 export interface KeyClaims {
   readonly accountId: string;
   readonly keyId: string;
   readonly scopes: readonly Scope[];
-  /** Where the browsers of its live streams may connect from; undefined for anywhere. */
+  /** Origins from which browsers may connect to its live streams; undefined for any. */
   readonly origins?: readonly string[];
 }
 
 export interface KeyService {
-  /** By signature, claims and expiry alone, without the database; undefined for a bad or expired key. */
+  /** Checks signature, claims and expiry, without the database; undefined for a bad or expired key. */
   read(token: string): Promise<KeyClaims | undefined>;
-  /** By the database; undefined for a revoked, expired or unknown key. */
+  /** Reads the database; undefined for a revoked, expired or unknown key. */
   find(claims: KeyClaims): Promise<Principal | undefined>;
 }
 
 /**
- * Coarse limits in front of the contract's own: they keep floods from the database and from the memory of the isolates.
- * No client that stays within the contract's limits meets them.
+ * Coarse limits, checked before those of the contract: they keep floods from the database and from the memory of the
+ * isolates. They are higher than the contract's limits.
  */
 export interface FloodLimits {
-  /** Whether a client's address may send one more request. */
+  /** Whether a client's IP address may send one more request. */
   allowsClient(address: string): Promise<boolean>;
   allowsKey(keyId: string): Promise<boolean>;
 }
@@ -274,33 +273,33 @@ export interface QuotaService {
 
 export interface CreditService {
   /**
-   * Whether the account can pay for one more job or stream: the least that is billed, beside what those need that it
-   * has begun.
+   * Whether the account can pay the minimum charge of one more job or stream, beside what its unfinished jobs and
+   * streams need.
    */
   suffices(accountId: string): Promise<boolean>;
 }
 
 export interface UsageService {
-  /** What was billed, by UTC day and kind. */
+  /** Billed usage by UTC day and kind. */
   perDay(accountId: string, range: UsageQuery): Promise<UsageRow[]>;
 }
 
-/** All that the HTTP layer may call. Built in `src/services-api.ts`, injected by `src/app.ts`. */
+/** Everything that the HTTP layer may call. Built in `src/services-api.ts`, injected by `src/app.ts`. */
 export interface AppServices {
   readonly keys: KeyService;
   readonly floodLimits: FloodLimits;
   readonly jobs: JobService;
   readonly media: MediaService;
   readonly live: LiveService;
-  /** What is wrong with a voiceprint, as a sentence's end; undefined for one that this service can use. */
+  /** Fault of a voiceprint, as the end of a sentence; undefined if this service can use it. */
   voiceprintFault(voiceprint: string): string | undefined;
   readonly quota: QuotaService;
   readonly usage: UsageService;
   readonly credit: CreditService;
-  /** Whether a job could be stored now. */
+  /** Whether the service can store a job now. */
   canTakeJobs(): Promise<boolean>;
   readonly policy: {
-    /** Whether clients connect to the runtime itself, so that their handshakes come here whole. */
+    /** Whether clients connect to the runtime without a proxy, so that their handshakes arrive unchanged. */
     readonly directConnections: boolean;
     /** Opens loopback sources and webhooks; local development only. */
     readonly allowLoopback: boolean;
@@ -309,6 +308,6 @@ export interface AppServices {
     /** Whether the models in use can follow a live stream. */
     readonly liveStreams: boolean;
   };
-  /** Structured log; never gets secrets, URLs' queries or audio. */
+  /** Structured log; never pass secrets, queries of URLs or audio. */
   log(level: 'info' | 'warn' | 'error', event: string, fields?: Record<string, unknown>): void;
 }

@@ -30,7 +30,7 @@ import { isPassing, type SourceError, SourceReadError } from './source-error.ts'
 import { type Place, Places } from './upload-bodies.ts';
 import { chunkKey, copyKey, INLINE_URL, inlineUrlKey } from './work-keys.ts';
 
-/** What it takes to have a recording read again. */
+/** Ports to request that a recording is read again. */
 export type RequestPorts = DispatchPorts & { readonly store: Pick<JobSteps, 'nextStep'> };
 type IngestPorts = EndPorts &
   StepPorts<
@@ -38,7 +38,7 @@ type IngestPorts = EndPorts &
     JobIngest & Pick<JobSteps, 'handOver'> & Pick<JobOutbox, 'outboxRow'>
   >;
 
-/** How large and how long a recording may be (contract §7). */
+/** Maximum size and duration of a recording (contract §7). */
 const LIMITS = {
   recording: {
     maxBytes: RECORDING_MAX_BYTES,
@@ -54,25 +54,25 @@ const LIMITS = {
   },
 } as const;
 
-/** Encoders without a note of it leave so much silence at both ends at most: 30 seconds stay 30 seconds. */
+/** Maximum silence that encoders add at both ends without declaring it; it must not count against the limit. */
 const PADDING_SECONDS = 0.2;
 const MAX_FETCH_TRIES = 3;
 const REPORT_EVERY_MS = 5000;
-/** An hour. */
+/** Minimum number of shards to reserve credit for: an hour. */
 const RESERVED_SHARDS = 12;
 
-/** Each holds two chunks and some blocks of the file, about 15 MB, in an isolate of 128 MB that analyses beside it. */
+/** Each pass holds two chunks and some blocks of the file, about 15 MB; the isolate has 128 MB and also analyses. */
 const passes = new Places({ places: 2, perAccount: 2 });
 const NO_PLACE_PAUSE_SECONDS = 2;
 
 /**
  * First step of a job: reads its recording once and stores it as chunks of 16 kHz samples. A shard is sent as soon as
- * its chunks are there. What another invocation has stored stays; a recording that has changed since is read again.
+ * its chunks are stored. Chunks of earlier invocations are reused; a recording that has changed since is read again.
  *
- * @param attempt 1 for the first try; those that met faults of the platform do not count
+ * @param attempt 1 for the first attempt; attempts with faults of the platform do not count
  * @param signal aborted when the job has ended
- * @throws RetryStep on a passing fault of the network; SourceReadError when the source fails under way; JobGone when
- *   the job ended meanwhile
+ * @throws RetryStep on a temporary fault of the network; SourceReadError if the source fails during the read; JobGone
+ *   if the job ended meanwhile
  */
 export async function ingestJob(
   ports: IngestPorts,
@@ -99,7 +99,7 @@ export async function ingestJob(
   } catch (error) {
     if (error instanceof IngestOvertaken) ports.log('warn', 'ingest_overtaken', { jobId: job.id });
     else if (error instanceof NoPlace) {
-      // Waiting is no try that failed.
+      // Waiting does not count as a failed attempt.
       await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
       await sendAgain(ports, { step: 'ingest', jobId: job.id }, NO_PLACE_PAUSE_SECONDS);
     } else throw error;
@@ -108,15 +108,15 @@ export async function ingestJob(
   }
 }
 
-/** All places of the isolate are taken: another recording would exceed its memory. */
+/** All places of the isolate are in use: another recording would exceed its memory. */
 class NoPlace extends Error {
   override readonly name = 'NoPlace';
 }
 
 /**
- * Has the recording of a running job read again whose work is of another version of the service, or of other models.
- * One message does so for all steps that find none: after a deployment there are hundreds at once, and each would ask
- * the server of the recording.
+ * Requests that the recording of a running job is read again: its stored work is from another version of the service
+ * or other models. Only the first call sends a message. After a deployment hundreds of steps may call this at once, and
+ * each would load the recording's server.
  */
 export async function requestIngest(ports: RequestPorts, jobId: string): Promise<void> {
   if (!(await ports.store.nextStep(jobId, ['analyse', 'assemble', 'transcribe'], 'ingest', ports.now()))) return;
@@ -124,7 +124,7 @@ export async function requestIngest(ports: RequestPorts, jobId: string): Promise
   await dispatch(ports, { step: 'ingest', jobId });
 }
 
-/** The account's credit does not cover the recording, whose length is known now. */
+/** The account's credit does not cover the recording. */
 const unpaid = (durationSeconds: number) => ({
   code: 'payment_required',
   message:
@@ -145,9 +145,9 @@ class Ingest {
   #ready = 0;
   /** Shards for which credit is reserved. */
   #reserved = 0;
-  /** The account could not pay for more: the length of the recording decides. */
+  /** No credit could be reserved for more shards; whether the account can pay is decided at the recording's end. */
   #isUnpaid = false;
-  /** What is stored after the last saved state: not every chunk makes a shard ready. */
+  /** Progress since the last saved state: the state is saved only when a chunk completes a shard. */
   #unsaved: Pick<IngestState, 'chunks' | 'checkpoint'> | undefined;
   #reportedAt: number;
 
@@ -177,7 +177,7 @@ class Ingest {
       const state = await this.#begin(stored, identity);
       const end = await this.#pass(source, state).catch((error: unknown) => {
         if (error instanceof SeekNeeded) return { kind: 'slow' } as const;
-        // Another file by now: the next try reads it as a whole.
+        // The file has changed: the next attempt reads the new one from its start.
         const isChanged = error instanceof SourceReadError && error.error.kind === 'changed' && this.#isRemote;
         if (isChanged && this.attempt < MAX_FETCH_TRIES) throw new RetryStep(error.message, this.attempt);
         throw error;
@@ -197,7 +197,7 @@ class Ingest {
     return !url.startsWith('media://') && url !== INLINE_URL;
   }
 
-  /** Where the reading begins: after what is stored of the same bytes, else at the start. */
+  /** State from which reading begins: after the stored chunks of the same bytes, else at the start. */
   async #begin(stored: StoredIngest | undefined, identity: string): Promise<IngestState> {
     const { ports, job } = this;
     const start = {
@@ -213,9 +213,9 @@ class Ingest {
       ports.log('warn', 'source_changed', { jobId: job.id });
       state = { ...start, generation: stored.state.generation + 1 };
     }
-    // Before the first chunk: of two runs that meet different files only one may write chunks of this generation.
+    // Save before the first chunk: if two runs read different files, only one may write chunks of this generation.
     if (isChanged || !stored) await this.#save(state);
-    // Of a file before nothing is used any more: its shards are forgotten, and its parts are named after it.
+    // The new tag drops the shards and parts of an earlier file.
     await ports.progress.begin(job.id, tagOf(ports, state));
     await this.#handOut(state, readyShards(state.chunks * CHUNK_SAMPLES));
     return state;
@@ -268,7 +268,7 @@ class Ingest {
       case 'slow':
         return this.#copy();
       case 'spent':
-        // Without it the next invocation might begin where this one has.
+        // Save the progress, or the next invocation might begin where this one began.
         if (this.#unsaved) await this.#save({ ...state, ...this.#unsaved });
         ports.log('info', 'ingest_handed_over', { jobId: job.id });
         await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
@@ -300,7 +300,7 @@ class Ingest {
     }
   }
 
-  /** Harmless when it is done again. */
+  /** Starts the analysis of a recording that was read as a whole. Idempotent. */
   async #finish(state: IngestState): Promise<void> {
     const { ports, job } = this;
     if (!state.recording) return;
@@ -315,19 +315,19 @@ class Ingest {
     }
     ports.log('info', 'job_ingested', { jobId: job.id, shards: shardCount, durationSeconds, format: facts.format });
     await ports.progress.expect(job.id, tag, shardCount);
-    // It may be shorter than was estimated.
+    // The recording may be shorter than its reserved credit, which leaves room for waiting jobs.
     await admitWaiting(ports, job.accountId);
   }
 
-  /** A job that was canceled or deleted meanwhile needs nothing; one that another run has brought this far does. */
+  /** Removes the working data if the job was canceled or deleted meanwhile, but not if another run has finished. */
   async #dropIfEnded(): Promise<void> {
     const job = await this.ports.store.find(this.job.id);
     if (!job || isTerminal(job.status)) await removeWork(this.ports, this.job.id);
   }
 
   /**
-   * Lets the first shards be analysed while the rest is read. Not those of a short job, whose length is known soon, and
-   * only as many as the account can pay for: whether it can pay for all is known at the end of the recording.
+   * Hands out the first shards while the rest is read. Not for short jobs, whose length is known soon, and only for the
+   * number of shards that the account can pay for: the total is known only at the end.
    */
   async #handOut(state: IngestState, ready: number): Promise<void> {
     const { ports, job } = this;
@@ -335,7 +335,7 @@ class Ingest {
     // With separate channels the number of shards is known only at the end.
     if (ready <= SHORT_SHARDS || this.#isSeparate) return;
     if (ready > this.#reserved) {
-      // Twice as much each time: a day takes six of these.
+      // Double the reservation each time: a recording of a day needs six.
       const shards = Math.max(ready, RESERVED_SHARDS, 2 * this.#reserved);
       const isPaid = await ports.store.reserve(job, shards * SHARD_SECONDS, ports.now());
       this.#reserved = isPaid ? shards : Number.POSITIVE_INFINITY;
@@ -356,14 +356,14 @@ class Ingest {
     // Each separate channel begins again at 0, and progress must not go back.
     if (this.#isSeparate || now - this.#reportedAt < REPORT_EVERY_MS) return;
     this.#reportedAt = now;
-    // A hint for progress bars.
+    // Only for progress bars: a failure is logged.
     await ports.progress.reportIngest(job.id, share).catch((error) => {
       ports.log('warn', 'progress_not_reported', { jobId: job.id, error: String(error) });
     });
   }
 
   async #refuse(error: SourceError): Promise<void> {
-    // The copy waits longer for a slow server.
+    // Copy the recording: the copy waits longer for a slow server.
     if (error.kind === 'timeout' && this.#isRemote) return this.#copy();
     if (isPassing(error.kind) && this.attempt < MAX_FETCH_TRIES) throw new RetryStep(error.message, this.attempt);
     await failJob(this.ports, this.job.id, { code: `source_${error.kind}`, message: error.message });
@@ -383,12 +383,12 @@ class Ingest {
     const { url } = job.request;
     const { maxBytes, maxSize } = this.#limits;
     if (url.startsWith('media://')) {
-      // A job that was accepted in time may be read after it.
+      // The upload must have been valid when the job was created; it may have expired since.
       const media = await ports.media.resolve(job.accountId, url.slice('media://'.length), job.createdAt);
       if (!media) {
         return { ok: false, error: { kind: 'not_found', message: `No media named ${url} has been uploaded.` } };
       }
-      // An upload that went to the bucket directly is measured here for the first time.
+      // The size of a direct upload to the bucket is checked here for the first time.
       if (media.sizeBytes > maxBytes) {
         const message = `The recording is larger than the limit of ${maxSize}.`;
         return { ok: false, error: { kind: 'too_large', message } };
@@ -396,7 +396,7 @@ class Ingest {
       return { ok: true, value: ports.sources.openObject(media) };
     }
     if (url === INLINE_URL) {
-      // The text is larger than the recording, and both are held at once.
+      // Take a place first: memory holds the text and the recording at the same time.
       await this.admit();
       const inline = await ports.objects.get(inlineUrlKey(job.id));
       if (!inline)

@@ -18,7 +18,7 @@ import type { SourceError } from './source-error.ts';
 
 export interface QueuePort {
   send(message: Message, delaySeconds: number): Promise<void>;
-  /** At most a hundred of them. Where it fails, some may have been sent. */
+  /** At most a hundred messages. If it throws, some may have been sent. */
   sendAll(messages: readonly Queued[]): Promise<void>;
 }
 
@@ -34,10 +34,10 @@ export type ObjectChunks = Iterable<string | Uint8Array> | AsyncIterable<string 
 export interface ObjectStore {
   put(key: string, bytes: Uint8Array): Promise<void>;
   /**
-   * Writes an object in the place of the one that was read.
+   * Replaces an object if it has not changed since it was read.
    *
-   * @param etag of that one; undefined where there was none
-   * @returns the tag of the new one; undefined, and nothing is written, when it is another one by now
+   * @param etag tag of the object that was read; undefined if there was none
+   * @returns the tag of the new object; undefined, and nothing is written, if the object has changed
    */
   replace(key: string, bytes: Uint8Array, etag: string | undefined): Promise<string | undefined>;
   /** Writes chunks of unknown total length, in bounded memory. */
@@ -47,7 +47,7 @@ export interface ObjectStore {
   getTagged(key: string): Promise<{ readonly bytes: Uint8Array; readonly etag: string } | undefined>;
   getRange(key: string, offset: number, length: number): Promise<Uint8Array>;
   openStream(key: string): Promise<ReadableStream<Uint8Array> | undefined>;
-  /** A stretch of an object; undefined when it is gone. */
+  /** A byte range of an object; undefined if the object was deleted. */
   openRange(key: string, offset: number, length: number): Promise<ReadableStream<Uint8Array> | undefined>;
   exists(key: string): Promise<boolean>;
   /** Undefined when there is no such object. */
@@ -56,13 +56,13 @@ export interface ObjectStore {
   uploadedAt(key: string): Promise<number | undefined>;
   deleteMany(keys: readonly string[]): Promise<void>;
   /**
-   * Drops the parts of objects that are not whole yet and are written in vain, as is said of their key and when they
-   * were begun. @returns how many objects
+   * Aborts unfinished uploads for which `isInVain` resolves to true.
+   * @returns number of aborted uploads
    */
   abortUploads(isInVain: (key: string, begunAt: number) => Promise<boolean>): Promise<number>;
-  /** Keys below the prefix, at most `limit`. */
+  /** At most `limit` keys with the prefix. */
   list(prefix: string, limit: number): Promise<string[]>;
-  /** Names of the folders directly below the prefix, in their order, at most `limit` of those after `after`. */
+  /** Sorted names of folders directly below the prefix, at most `limit` of those after `after`. */
   folders(prefix: string, limit: number, after?: string): Promise<string[]>;
 }
 
@@ -71,7 +71,7 @@ export interface OpenSource {
   readonly source: ByteSource;
   /** Two sources of one job with the same identity have the same bytes. */
   readonly identity: string;
-  /** Drops what was opened and not read. */
+  /** Closes what was opened and not read. */
   close?(): void;
 }
 
@@ -80,25 +80,26 @@ export interface StoredRecording {
   readonly key: string;
   readonly sizeBytes: number;
   readonly etag?: string;
-  /** Of the file that it is a copy of (`OpenSource`). */
+  /** Identity of the original of a copy (`OpenSource`). */
   readonly identity?: string;
 }
 
 export interface SourcesPort {
   /**
-   * The recording at an address, http, https or `data:`; 'copy' where nothing pins it, so that only a copy can be read.
+   * The recording at an http, https or `data:` address; 'copy' if the server sends nothing that identifies its version,
+   * so that only a copy can be read.
    */
   open(url: string, maxBytes: number): Promise<Result<OpenSource | 'copy', SourceError>>;
   openObject(object: StoredRecording): OpenSource;
-  /** The copy under that key, if there is one; a copy is whole or not there. */
+  /** The copy under that key, if there is one. Copies are stored only when complete. */
   findCopy(key: string): Promise<StoredRecording | undefined>;
 }
 
-/** Copies recordings that cannot be read where they are. Takes as long as the server does, and blocks no other job. */
+/** Copies recordings that cannot be read at their source. A slow server blocks no other job. */
 export interface CopiesPort {
   /**
-   * Begins a copy under `copyKey`; the job's `ingest` message is sent when it is there, or the job fails. Harmless
-   * while one is made.
+   * Begins a copy under `copyKey`. When it is complete, the job's `ingest` message is sent; if it fails, the job fails.
+   * Harmless while a copy is being made.
    */
   request(jobId: string, url: string, maxBytes: number): Promise<void>;
 }
@@ -114,20 +115,20 @@ export interface Engine {
   memoryBytes(): number;
 }
 
-/** What the job's object says of a shard that is about to be analysed. */
+/** Answer of the job's object to the start of a shard. */
 export type ShardStart =
-  /** @param starts how often it was begun without an end that is known, this time included */
+  /** @param starts number of starts without a known end, this one included */
   | { readonly kind: 'run'; readonly starts: number }
-  /** Its part is there, or another copy of the message is in work. */
+  /** The part is stored, or another copy of the message is in work. */
   | { readonly kind: 'skip' }
-  /** The object hands out shards of another file or version, or not this one. */
+  /** The object hands out shards of another file or version, or has not handed out this shard. */
   | { readonly kind: 'unknown' };
 
 /**
  * Hands out the shards of a job, a few at a time, holds their leases, counts their parts and starts the assembly once.
  */
 export interface ProgressPort {
-  /** Parts of that tag count from now on, and no others. */
+  /** From now on only parts of that tag count. */
   begin(jobId: string, tag: string): Promise<void>;
   /** Share of the recording that was read, 0…1. */
   reportIngest(jobId: string, share: number): Promise<void>;
@@ -136,15 +137,15 @@ export interface ProgressPort {
   /** Sets the number of shards. Another call sends lost shards again. */
   expect(jobId: string, tag: string, shardCount: number): Promise<void>;
   startShard(jobId: string, shard: number, tag: string): Promise<ShardStart>;
-  /** Prolongs the lease of a shard in work. @returns whether its part is still wanted */
+  /** Extends the lease of a shard in work. @returns whether its part is still needed */
   report(jobId: string, shard: number, tag: string, fraction: number): Promise<boolean>;
-  /** The shard is to be begun again. @param isForgiven whether this start does not count */
+  /** Schedules another start of the shard. @param isForgiven whether this start does not count */
   putBack(jobId: string, shard: number, tag: string, dueAt: number, isForgiven: boolean): Promise<void>;
   /** @returns whether parts of that tag count */
   partDone(jobId: string, shard: number, tag: string): Promise<boolean>;
-  /** Parts are gone: no part of that tag counts any more. */
+  /** Stored parts are missing: all shards of that tag are handed out again. */
   restart(jobId: string, tag: string): Promise<void>;
-  /** Whatever was handed out counts as lost, and is sent again. */
+  /** Sends all shards in work again: their messages are lost. */
   resend(jobId: string): Promise<void>;
   /** The job has ended. */
   end(jobId: string): Promise<void>;
@@ -153,7 +154,7 @@ export interface ProgressPort {
 }
 
 export interface WebhookPort {
-  /** One POST; follows at most two redirects, waits at most ten seconds. */
+  /** Sends one POST; follows at most two redirects and waits at most ten seconds. */
   post(
     url: string,
     body: Uint8Array<ArrayBuffer>,
@@ -190,7 +191,7 @@ export interface TranscriptionEngine {
 
 export type Log = (level: 'info' | 'warn' | 'error', event: string, fields?: Record<string, unknown>) => void;
 
-/** All that the steps of a job call. */
+/** Everything that the steps of a job call. */
 export interface JobPorts {
   readonly store: JobStore;
   readonly queue: QueuePort;
@@ -199,8 +200,7 @@ export interface JobPorts {
   readonly copies: CopiesPort;
   readonly media: {
     /**
-     * @param asOf the moment, in milliseconds since the Unix epoch, at which the recording must not have been past its
-     * time
+     * @param asOf moment at which the recording must not have expired, milliseconds since the Unix epoch
      */
     resolve(
       accountId: string,
@@ -213,26 +213,26 @@ export interface JobPorts {
   /** Undefined if no engine is configured for the model. */
   readonly transcription: (model: TranscriptionModel) => TranscriptionEngine | undefined;
   readonly webhookSecret: (accountId: string, version: number) => Promise<string>;
-  /** The same of the signing key before; undefined where none is accepted. */
+  /** The secret derived from the previous signing key; undefined if there is none. */
   readonly previousWebhookSecret?: (accountId: string, version: number) => Promise<string | undefined>;
   readonly codecs: () => AudioPorts;
-  /** Models, with the segmentation of that setting. */
+  /** Models and signal processing, with the segmentation model of that setting. */
   readonly engine: (setting: SettingName) => Promise<Engine>;
-  /** Of which version of the service and which models the work of a job is (`workOf`). */
+  /** Version and models that the stored work of a job belongs to (`workOf`). */
   readonly work: string;
-  /** The PLDA of an embedder; undefined where it has none. */
+  /** The PLDA of an embedding model; undefined if it has none. */
   readonly plda: (embeddingId: string) => Promise<Plda | undefined>;
-  /** How scores of an embedder become probabilities. */
+  /** Calibration of an embedding model's scores to probabilities. */
   readonly identification: (embeddingId: string) => IdentificationParameters;
   readonly log: Log;
   readonly now: () => number;
-  /** Lets other requests of the isolate run; the platform's clock moves on only here. */
+  /** Lets other requests of the isolate run. The platform's clock advances only on I/O, as here. */
   readonly pause: () => Promise<void>;
   readonly sleep: (ms: number) => Promise<void>;
   readonly outputTtlMs: number;
 }
 
-/** What one step calls: the named ports, and the part of the store that it uses. */
+/** Ports of one step: the named ones, and the methods of the store that it uses. */
 export type StepPorts<Name extends Exclude<keyof JobPorts, 'store'>, Store> = Pick<JobPorts, Name> & {
   readonly store: Store;
 };

@@ -14,27 +14,27 @@ export interface ListedJob {
   readonly createdAt: number;
 }
 
-/** A place in the list of an account's jobs: after this one. */
+/** Position in the list of an account's jobs: after this job. */
 export interface ListPosition {
   readonly createdAt: number;
   readonly id: string;
 }
 
-/** A job that was deleted, and when. */
+/** A deleted job; `deletedAt` is in milliseconds since the Unix epoch. */
 export interface DeletedJob {
   readonly id: string;
   readonly deletedAt: number;
 }
 
-/** How long an idempotency key stands for its job (contract §2). */
+/** How long an idempotency key returns its job (contract §2). */
 export const IDEMPOTENCY_TTL_MS = 24 * 3600 * 1000;
 
-/** What a successful job leaves behind. */
+/** Output and bill of a successful job. */
 export interface JobOutcome {
   readonly outputKey: string;
   /** Audio that is billed, for the usage record. */
   readonly billedSeconds: number;
-  /** What an account without subscription pays, in seconds of credit. */
+  /** Price for an account without subscription, in seconds of credit. */
   readonly creditSeconds: number;
   /** Transcribed audio, for a separate usage record; undefined without a transcription. */
   readonly transcribedSeconds?: number;
@@ -51,37 +51,37 @@ export interface OutboxRow {
 
 /** A step that a handler has begun. */
 export interface StepStart {
-  /** How often it was begun without an end that is known, this time included. */
+  /** Number of starts without a known end, this one included. */
   readonly starts: number;
-  /** Undefined when it is gone, as after its deletion. */
+  /** Undefined if the job was deleted. */
   readonly job?: JobRecord;
-  /** Seconds until it may be begun, for one that has just died; then this start does not count. */
+  /** Set if the last start has just died: seconds until the next one may begin. This start then does not count. */
   readonly pauseSeconds?: number;
 }
 
-/** A place in the order of the leases: after this row. */
+/** Position in the order of the leases: after this row. */
 export interface OutboxPosition {
   readonly leaseUntil: number;
   readonly id: string;
 }
 
 export interface OutboxPage {
-  /** Those that this version of the service can read. */
+  /** The rows that this version of the service can read. */
   readonly rows: readonly OutboxRow[];
   /** Where the next page begins; undefined on the last one. */
   readonly next?: OutboxPosition;
 }
 
-/** Jobs as they are stored; a deleted one is not found. */
+/** Reads stored jobs, deleted ones excluded. */
 export interface JobReader {
   find(jobId: string): Promise<JobRecord | undefined>;
   findOwned(accountId: string, jobId: string): Promise<JobRecord | undefined>;
 }
 
-/** New jobs and the idempotency keys that stand for them. */
+/** New jobs and their idempotency keys. */
 export interface JobCreation {
   create(input: NewJob): Promise<Result<JobRecord, { kind: 'idempotency_conflict' | 'payment_required' }>>;
-  /** What an idempotency key stands for; undefined for one that is free. */
+  /** Job of an idempotency key; undefined if the key is unused. */
   findReplay(
     accountId: string,
     idempotencyKey: string,
@@ -89,11 +89,9 @@ export interface JobCreation {
   ): Promise<{ readonly jobId: string; readonly bodyHash: string } | undefined>;
 }
 
-/** Waiting jobs of accounts that have too much in work. */
+/** Waiting jobs of accounts that have reached their limit of work. */
 export interface JobAdmission {
-  /**
-   * Has the account's next waiting jobs begin, in their order, as far as its work allows. @returns their ids
-   */
+  /** Admits the account's waiting jobs in their order, as far as its limit of work allows. @returns their ids */
   admit(accountId: string, now: number): Promise<string[]>;
   /** Accounts whose limit of work allows their next waiting job, sorted by id, after the id `after`. */
   waitingAccounts(limit: number, after: string): Promise<string[]>;
@@ -102,53 +100,52 @@ export interface JobAdmission {
   setSweepPosition(sweep: string, position: string): Promise<void>;
 }
 
-/** The reading of a recording: what it begins, sets aside and finds. */
+/** State changes of the ingest step. */
 export interface JobIngest {
-  /** created or pending → running: reading begins. False when the job runs already, has ended or does not exist. */
+  /** created or pending → running: reading begins. False if the job is already running, has ended or does not exist. */
   start(jobId: string, now: number): Promise<boolean>;
   /**
-   * Sets credit aside for so much of the recording, while its length is not known: shards are analysed only if they are
-   * paid for. False when the account cannot pay for it, or the job runs no more.
+   * Reserves credit for the first `seconds` of a recording of unknown length: only paid shards are analysed. False if
+   * the account cannot pay, or the job is not running.
    */
   reserve(job: JobRecord, seconds: number, now: number): Promise<boolean>;
   /**
-   * The recording was read as a whole, and the account can pay for it: `analyse` is the next step in the place of
-   * `ingest`. False, and nothing is written, when it cannot, or the job is not at that step.
+   * Moves a job whose recording was read as a whole from `ingest` to `analyse`. False, and nothing is written, if the
+   * account cannot pay for it, or the job is not at `ingest`.
    */
   finishIngest(job: JobRecord, recording: IngestedLength, now: number): Promise<boolean>;
 }
 
-/** The step that a job is at, and who works on it. */
+/** The current step of a job, and its lease. */
 export interface JobSteps {
   /**
-   * A handler begins to work on the message: counts that and sets the lease. Undefined when there is no such message,
-   * and it is a leftover copy of one that was handled.
+   * Counts the start of a message's handler and sets the lease. Undefined if the message has no row: it is a leftover
+   * copy of a handled message.
    */
   begin(message: OutboxMessage, leaseUntil: number, now: number): Promise<StepStart | undefined>;
-  /** Prolongs the lease of a step in work. False when its job has ended. */
+  /** Extends the lease of a step in work. False if its job has ended. */
   keep(jobId: string, outboxId: string, leaseUntil: number): Promise<boolean>;
-  /** The step is to be begun again at that time. @param isForgiven whether this start does not count */
+  /** Schedules another start of the step at `dueAt`. @param isForgiven whether this start does not count */
   putBack(outboxId: string, dueAt: number, isForgiven: boolean): Promise<void>;
-  /** The step continues in another invocation: how often it was begun counts from here. */
+  /** The step continues in another invocation: resets the number of starts. */
   handOver(outboxId: string, leaseUntil: number): Promise<void>;
   /**
-   * Puts the next step of a job in the place of the one that it is at. False when it is at none of those, as it is when
-   * it has ended.
+   * Replaces the current step of a job by the next one. False if the current step is none of `from`, for example after
+   * the job's end.
    */
   nextStep(jobId: string, from: readonly JobStep[], to: JobStep, now: number): Promise<boolean>;
-  /** The message has been handled. */
+  /** Deletes the row of a handled message. */
   settle(outboxId: string): Promise<void>;
 }
 
-/** Messages on their way. */
+/** Messages that must still be handled. */
 export interface JobOutbox {
   outboxRow(outboxId: string): Promise<OutboxRow | undefined>;
   renewLease(outboxId: string, leaseUntil: number): Promise<void>;
-  /** All in one statement: the platform counts those of an invocation. */
+  /** Uses one statement for all leases: the platform limits the statements of an invocation. */
   renewLeases(leases: readonly { readonly id: string; readonly leaseUntil: number }[]): Promise<void>;
   /**
-   * Messages whose lease ran out before `before`, oldest first; of one job when it is given, after a place when one
-   * is.
+   * Messages whose lease ran out before `before`, oldest first; optionally of one job, or after a position.
    */
   overdue(
     before: number,
@@ -159,24 +156,24 @@ export interface JobOutbox {
 
 /** Deliveries of a webhook. */
 export interface JobDeliveries {
-  /** The versions of the secret to sign with, the current one first; none for an account that is gone. */
+  /** Versions of the secret to sign with, the current one first; none for a deleted account. */
   webhookSecretVersions(accountId: string, now: number): Promise<number[]>;
   /**
-   * Puts a later message in the place of a handled one (webhook retries). False, and nothing is written, where another
-   * copy of that has done so.
+   * Replaces a handled message by its retry. False, and nothing is written, if another copy of the handled message has
+   * already done so.
    */
   reschedule(outboxId: string, handled: WebhookMessage, message: WebhookMessage, dueAt: number): Promise<boolean>;
 }
 
-/** Every end of a job. Each happens once: of two at the same moment one wins. */
+/** Ends of a job. A job ends once: of two concurrent calls only one succeeds. */
 export interface JobEndings {
-  /** running → succeeded, with the usage record, the credit and the webhook message: all or nothing, once. */
+  /** running → succeeded, with the usage record, the credit and the webhook message in one transaction. */
   succeed(jobId: string, outcome: JobOutcome, now: number): Promise<boolean>;
   /** any non-terminal state → failed, with the webhook message. */
   fail(jobId: string, error: { code: string; message: string }, now: number): Promise<boolean>;
   /** any non-terminal state → canceled, with the webhook message. */
   cancel(jobId: string, error: { code: string; message: string }, now: number): Promise<boolean>;
-  /** Leaves a tombstone without content; messages and idempotency key go. False when the account has no such job. */
+  /** Leaves a tombstone without content; deletes messages and idempotency key. False if the account has no such job. */
   remove(accountId: string, jobId: string, now: number): Promise<boolean>;
 }
 
@@ -189,20 +186,20 @@ export interface JobLists {
   ): Promise<ListedJob[]>;
 }
 
-/** What the sweeps ask for and delete. */
+/** Queries and deletions of the sweeps. */
 export interface JobRetention {
-  /** Jobs that have been running since before that moment. */
+  /** Jobs that have been running since before `before`. */
   runningSince(before: number, limit: number): Promise<string[]>;
   /** Jobs that ended before `before` and still hold an output. */
   expired(before: number, limit: number): Promise<{ id: string; outputKey?: string }[]>;
-  /** Deleted jobs whose objects may still be there, oldest deletion first. */
+  /** Deleted jobs whose objects may still be stored, oldest deletion first. */
   deleted(limit: number, after?: DeletedJob): Promise<DeletedJob[]>;
   markCleaned(jobIds: readonly string[], now: number): Promise<void>;
-  /** Of the given ids, those of jobs that still work. */
+  /** The given ids whose jobs are unfinished. */
   unfinished(jobIds: readonly string[]): Promise<Set<string>>;
-  /** Object keys of media past their time, without those that an unfinished job needs. */
+  /** Object keys of expired media that no unfinished job needs. */
   expiredMedia(now: number, limit: number): Promise<string[]>;
-  /** Forgets media whose objects are gone. */
+  /** Deletes the rows of media whose objects were deleted. */
   removeMedia(objectKeys: readonly string[]): Promise<void>;
   expireIdempotencyKeys(before: number): Promise<void>;
   /**
@@ -213,8 +210,8 @@ export interface JobRetention {
 }
 
 /**
- * Jobs and their outbox, by step. Every method is one transaction; a state change and the messages that follow from it
- * are written together, so that a process that dies between the two leaves no job without its next step.
+ * Jobs and their outbox. Every method is one transaction. It writes a state change together with the resulting messages,
+ * so that a crash leaves no job without its next step.
  */
 export interface JobStore
   extends JobReader,

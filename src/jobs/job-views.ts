@@ -5,7 +5,7 @@ import { MAX_FAULTS } from './faults.ts';
 import { isTerminal } from './job-record.ts';
 import type { JobLists, ListPosition, OutboxRow } from './job-store.ts';
 
-/** Makes and reads the opaque texts that stand for a place in one account's list with one filter. */
+/** Signs and reads cursors: opaque texts for a position in one account's list with one filter. */
 export interface CursorPort {
   sign(scope: { accountId: string; status?: JobStatus }, position: ListPosition): Promise<string>;
   /** undefined for a text that is no cursor of this list */
@@ -13,8 +13,7 @@ export interface CursorPort {
 }
 
 /**
- * A page of an account's jobs, newest first. Jobs that come in meanwhile shift nothing: a page begins behind a job, not
- * at a number.
+ * A page of an account's jobs, newest first. A page begins after a job, not at an index, so that new jobs shift no page.
  */
 export async function listJobs(
   store: JobLists,
@@ -35,27 +34,27 @@ export async function listJobs(
 }
 
 /**
- * The try to read a job's recording, from the second one on.
- * @param row that of the step `ingest`
+ * Number of the attempt to read a job's recording, from the second one on.
+ * @param row outbox row of the step `ingest`
  */
 export function attemptToRead(row: OutboxRow | undefined, now: number): JobView['attempt'] {
   if (!row) return undefined;
-  // A step in work is due in the future, too, should it die. What waits in a queue has a longer lease.
+  // A step in work is also due in the future, in case it dies; a message in a queue has a longer lease.
   const isWaiting = row.dueAt > now && row.leaseUntil - row.dueAt > LEASE_MS;
-  // `starts` does not yet count the try that a step waits for.
+  // `starts` does not yet count the attempt that the step waits for.
   const number = isWaiting ? row.starts + 1 : row.starts;
   return number > 1 ? { number: Math.min(number, MAX_FAULTS), of: MAX_FAULTS } : undefined;
 }
 
-/** While something happens a watcher looks every second, otherwise less and less often. */
+/** A watcher reads the job every second while it changes, otherwise at growing intervals. */
 export const MIN_POLL_MS = 1000;
 export const MAX_POLL_MS = 5000;
-/** Proxies cut connections on which nothing is sent for a minute. */
+/** Proxies close connections that are silent for a minute. */
 export const HEARTBEAT_MS = 15_000;
-/** Then the client connects again with the id of the last event it got. */
+/** After this time the client connects again with the id of its last event. */
 export const MAX_WATCH_MS = 15 * 60_000;
 
-/** Ids rise with the job's way: the state's thousands of thousands, then the thousandths of the progress. */
+/** Event ids rise with the job's progress: the rank of the state times this, plus thousandths of the progress. */
 const STATE_STEP = 10_000;
 const STATE_RANK = { created: 0, pending: 1, running: 2, succeeded: 3, failed: 3, canceled: 3 } as const;
 /** Id of the last event: how the job ended. */
@@ -69,8 +68,8 @@ export interface WatchDependencies {
 }
 
 /**
- * Tells what becomes of a job, each event once: its states and, while it runs, its progress. Ends with the job, when it
- * is deleted, when its client has gone or lost its rights, and after a quarter of an hour.
+ * Yields each event of a job once: its states and, while it runs, its progress. Ends when the job ends or is deleted,
+ * when `isOpen` returns false (the client has disconnected or lost its rights), and after a quarter of an hour.
  *
  * An event's id follows from its state and progress, so a watcher can continue in any isolate.
  *
@@ -120,7 +119,7 @@ function eventsOf(job: JobView): (JobWatchItem & { kind: 'status' | 'progress' }
 }
 
 const MAX_ENTRIES = 1000;
-/** A read that takes longer than this is no longer waited for by others. */
+/** Other callers stop relying on a read that takes longer than this. */
 const READ_TIMEOUT_MS = 5000;
 
 interface Entry<T> {
@@ -131,8 +130,8 @@ interface Entry<T> {
 }
 
 /**
- * What many callers of one isolate ask for again and again, read about once in `maxAgeMs` for all of them. Values are
- * shared, promises are not: the platform ties those to the request that made them.
+ * Shares reads between the callers of one isolate: each value is read about once per `maxAgeMs`. Promises are not
+ * shared, because the platform ties them to the request that made them.
  */
 export class SharedReads<T> {
   readonly #entries = new Map<string, Entry<T>>();
@@ -142,7 +141,7 @@ export class SharedReads<T> {
     readonly now: () => number,
   ) {}
 
-  /** A value that is at most `maxAgeMs` old, or the one before while another caller is reading. */
+  /** A value that is at most `maxAgeMs` old, or the previous one while another caller is reading. */
   async get(key: string, read: () => Promise<T>): Promise<T> {
     const entry = this.#entries.get(key);
     const now = this.now();
@@ -155,7 +154,7 @@ export class SharedReads<T> {
     const value = await read();
     this.#entries.delete(key);
     this.#entries.set(key, { value, readAt: this.now() });
-    // Maps keep the order of insertion: the first is the one that was read longest ago.
+    // Maps keep insertion order: the first entry was read longest ago.
     const [oldest] = this.#entries.keys();
     if (this.#entries.size > MAX_ENTRIES && oldest !== undefined) this.#entries.delete(oldest);
     return value;

@@ -41,11 +41,11 @@ export interface ChannelEnd extends LiveOutcome {
   readonly closeReason: string;
 }
 
-/** All of a channel that must outlive its isolate, the session's own snapshot apart. */
+/** State of a channel that must survive its isolate; the session has its own snapshot. */
 export interface ChannelState {
   readonly receivedFrames: number;
   readonly sentBytes: number;
-  /** Of corrections. */
+  /** Bytes of the corrections among `sentBytes`. */
   readonly correctionBytes: number;
   readonly openSpeakers: readonly number[];
   readonly input: InputState;
@@ -53,23 +53,23 @@ export interface ChannelState {
   readonly pending?: Uint8Array;
 }
 
-/** A place from which a stream can go on. */
+/** Snapshot from which a stream can continue. */
 export interface Kept {
   readonly state: ChannelState;
   readonly session: Uint8Array;
 }
 
 export interface ChannelPorts {
-  /** Opens or restores the session; called once. A failure ends the stream as the service's trouble. */
+  /** Opens or restores the session; called once. A failure ends the stream as an error of the service. */
   readonly openSession: () => Promise<LiveSession>;
   readonly format: AudioFormat;
   readonly maxMs: number;
   /** Never throws: the client may be gone. */
   readonly send: (text: string) => void;
-  /** The stream has ended, and all has been sent: stores that and closes the connection. Called once. */
+  /** Stores the end of the stream and closes the connection. Called once, after the last message was sent. */
   readonly end: (end: ChannelEnd) => Promise<void>;
   readonly onTrouble: (error: unknown) => void;
-  /** Where a stream can be resumed: called for every 10 s of audio that are processed, which waits for it. */
+  /** Set for a resumable stream. Called after each 10 s of processed audio; processing waits for it. */
   readonly keep?: (kept: Kept) => Promise<void>;
   readonly now: () => number;
   readonly load: LiveLoad;
@@ -79,7 +79,7 @@ interface Waiting extends FrameTimes {
   readonly samples: Float32Array;
 }
 
-/** Where a new stream begins. */
+/** State of a new stream. */
 const BEGINNING: Omit<ChannelState, 'input'> = {
   receivedFrames: 0,
   sentBytes: 0,
@@ -88,9 +88,8 @@ const BEGINNING: Omit<ChannelState, 'input'> = {
 };
 
 /**
- * The protocol of one connection (contract §9): frames and texts in, events out. Whatever arrives is looked at when it
- * arrives; accepted frames wait in a queue and are processed in order, one at a time, since handlers of messages run
- * interleaved.
+ * The protocol of one connection (contract §9): frames and texts in, events out. Messages are checked on arrival.
+ * Accepted frames wait in a queue and are processed in order, one at a time, because message handlers run interleaved.
  */
 export class LiveChannel {
   readonly #name = Symbol('stream');
@@ -102,13 +101,13 @@ export class LiveChannel {
   readonly #joiner: FrameJoiner | undefined;
   readonly #session: () => Promise<LiveSession>;
   #receivedFrames: number;
-  /** How many frames were processed when the stream was last kept. */
+  /** Number of frames processed when the stream was last kept. */
   #keptFrames: number;
   #sentBytes: number;
   #correctionBytes: number;
-  /** Number of frames received when a fault of the client was last reported. */
-  readonly #faultToldAt = new Map<string, number>();
-  /** Set when the stream is going to end: nothing that arrives later counts. */
+  /** By fault of the client: number of frames received when it was last reported. */
+  readonly #faultReportedAt = new Map<string, number>();
+  /** Set when the stream is going to end: later messages are ignored. */
   #ending: Omit<ChannelEnd, 'receivedSeconds'> | undefined;
   #ended = false;
   #work: Promise<void> | undefined;
@@ -117,7 +116,7 @@ export class LiveChannel {
     private readonly ports: ChannelPorts,
     private readonly input: LiveInput,
     state: Omit<ChannelState, 'input'> = BEGINNING,
-    /** When the last of the frames in `state` came, in a stream whose client was away since. */
+    /** When the last frame in `state` arrived, for a stream that is resumed; milliseconds since the Unix epoch. */
     resumedFrom?: number,
   ) {
     this.#pace = new Pace(resumedFrom);
@@ -136,14 +135,14 @@ export class LiveChannel {
     };
   }
 
-  /** Loads the models, so that the first frames need not wait for them. */
+  /** Loads the models, so that the first frames do not wait for them. */
   open(): Promise<void> {
     return this.#run();
   }
 
   /**
    * Takes a message of the client.
-   * @returns settles when all that was accepted is processed, also what came meanwhile
+   * @returns settles when all accepted frames are processed, those that arrived meanwhile included
    */
   receive(message: string | ArrayBuffer): Promise<void> {
     if (this.#ending) return this.#run();
@@ -152,48 +151,48 @@ export class LiveChannel {
     return this.#run();
   }
 
-  /** The client is gone: what it sent is processed and billed. */
+  /** The client has disconnected: its frames are processed and billed. */
   disconnected(): Promise<void> {
     this.#end('done', CLOSE.normal, 'disconnected');
     return this.#run();
   }
 
-  /** No frame came for too long. */
+  /** No frame has arrived for `idleMs`. */
   idle(idleMs: number): Promise<void> {
     this.#refuse(CLOSE.policy, `No audio for ${idleMs / 1000} s`);
     return this.#run();
   }
 
-  /** The connection has lasted for too long, however little audio came. */
+  /** The connection has reached its maximum duration, whatever the amount of audio. */
   outlast(): Promise<void> {
     this.#end('done', CLOSE.normal, 'time limit');
     return this.#run();
   }
 
-  /** The account has nothing left to pay with. */
+  /** The account has no credit left. */
   outOfCredit(): Promise<void> {
     this.#refuse(CLOSE.policy, "The account's credit is used up");
     return this.#run();
   }
 
-  /** The connection is lost, and the stream goes on elsewhere: nothing is sent any more, and `end` is not called. */
+  /** The connection is lost, and another channel continues the stream: sends nothing more and does not call `end`. */
   abandon(): void {
     this.#ended = true;
     this.#dropQueue();
     this.input.suspend();
   }
 
-  /** Sends a message that is not of the stream's content. */
+  /** Sends a message about resuming, which is no event of the diarization. */
   announce(message: ResumeMessage | ResumedMessage): void {
     this.#send(message);
   }
 
-  /** Whether the end has been decided: what is left to say is being said. */
+  /** Whether the end has been decided; the last messages may still be sent. */
   get isEnding(): boolean {
     return this.#ending !== undefined;
   }
 
-  /** Whether something is being processed: what comes now is worked off by the same run. */
+  /** Whether a run is active: it also processes frames that arrive meanwhile. */
   get isAtWork(): boolean {
     return this.#work !== undefined;
   }
@@ -208,7 +207,7 @@ export class LiveChannel {
     return this.#receivedFrames;
   }
 
-  /** What must be kept to go on later, in this isolate or another; undefined while there is work. */
+  /** Snapshot from which this isolate or another can continue; undefined while frames are being processed. */
   async suspend(): Promise<Kept | undefined> {
     if (this.#isBusy()) return undefined;
     const session = await this.#session();
@@ -217,7 +216,7 @@ export class LiveChannel {
     return this.#kept(session);
   }
 
-  /** What has been processed; what waits is not in it. */
+  /** Snapshot of the processed frames, without those in the queue. */
   #kept(session: LiveSession): Kept {
     this.#keptFrames = this.#processedFrames();
     const state = {
@@ -243,7 +242,7 @@ export class LiveChannel {
     if (isLonger(text, MAX_FRAME_BYTES)) this.#refuse(CLOSE.tooBig, 'Message too large');
     else if (parseClientMessage(text)) this.#endOfStream();
     else if (this.ports.format.envelope === 'twilio') this.#receiveTwilio(text);
-    else this.#tellFault('Unknown message');
+    else this.#reportFault('Unknown message');
   }
 
   #receiveTwilio(text: string): void {
@@ -251,7 +250,7 @@ export class LiveChannel {
     const bytes = message?.kind === 'audio' ? fromBase64(message.payload) : undefined;
     if (bytes) this.#receiveTelephony(bytes);
     else if (message?.kind === 'end') this.#endOfStream();
-    else if (message?.kind !== 'other') this.#tellFault('Unknown message');
+    else if (message?.kind !== 'other') this.#reportFault('Unknown message');
   }
 
   #endOfStream(): void {
@@ -271,18 +270,18 @@ export class LiveChannel {
 
   #receiveTelephony(bytes: Uint8Array): void {
     const frames = this.#joiner?.push(bytes);
-    if (!frames) this.#tellFault('Invalid chunk size');
+    if (!frames) this.#reportFault('Invalid chunk size');
     for (const frame of frames ?? []) if (!this.#ending) this.#takeFrame(frame);
   }
 
   #takeFrame(frame: ArrayBuffer): void {
     const decoded = decodeFrame(frame, this.ports.format);
     if (!decoded) {
-      this.#tellFault('Invalid chunk size');
+      this.#reportFault('Invalid chunk size');
       return;
     }
     if ((this.#queue.length + 1) * FRAME_MS > MAX_BACKLOG_MS && this.#isOverfull()) return;
-    if (decoded.silenced) this.#tellFault('Chunk with a value that is not finite, taken as silence');
+    if (decoded.silenced) this.#reportFault('Chunk with a value that is not finite, taken as silence');
     this.#queue.push({ samples: decoded.samples, ...this.#pace.next(this.ports.now()) });
     this.#receivedFrames++;
     this.#noteWaiting();
@@ -316,10 +315,10 @@ export class LiveChannel {
 
   #noteWaiting(): void {
     const bytes = this.#queue.reduce((sum, { samples }) => sum + samples.byteLength, 0);
-    this.ports.load.waits(this.#name, bytes, this.ports.now());
+    this.ports.load.noteQueue(this.#name, bytes, this.ports.now());
   }
 
-  /** One run at a time; a call during a run waits for it, and the run for what has come meanwhile. */
+  /** One run at a time; a call during a run waits for that run, which also processes frames that arrive meanwhile. */
   #run(): Promise<void> {
     if (this.#ended) return Promise.resolve();
     this.#work ??= this.#drain();
@@ -329,25 +328,25 @@ export class LiveChannel {
   async #drain(): Promise<void> {
     try {
       let hasFinished = false;
-      // Something may have come between the end of a round and here.
+      // A frame may have arrived after the last round.
       do hasFinished = await this.#process();
       while (!hasFinished && (this.#queue.length > 0 || this.#ending));
       if (this.#ending && !this.#ended) await this.#close(this.#ending);
     } finally {
-      // In the same step as the last look at the queue: whatever comes from here on starts a new run.
+      // No await since the last check of the queue, so that a later frame starts a new run.
       this.#work = undefined;
     }
   }
 
-  /** @returns whether the session has said its last: the stream was to end when the queue was empty */
+  /** @returns whether the session has finished: the queue is empty and the stream is ending, or it has failed */
   async #process(): Promise<boolean> {
     try {
       const session = await this.#session();
       while (this.#queue.length > 0) {
-        // It stays in the queue while it is processed: what is not processed yet counts.
+        // Keep the frame in the queue while it is processed: it still counts as waiting.
         const frame = this.#queue[0];
         const samples = this.input.push(frame.samples);
-        if (samples.length > 0) this.#tell(await session.push(samples));
+        if (samples.length > 0) this.#sendEvents(await session.push(samples));
         // The queue may have been dropped meanwhile.
         if (this.#queue[0] === frame) this.#done(frame);
         const isKeepDue = this.#processedFrames() - this.#keptFrames >= RESUME_EVERY_MS / FRAME_MS;
@@ -355,7 +354,7 @@ export class LiveChannel {
       }
       if (this.#ended) return true;
       if (!this.#ending) return false;
-      this.#tell(await session.finish());
+      this.#sendEvents(await session.finish());
       return true;
     } catch (error) {
       this.#fail(error);
@@ -392,19 +391,19 @@ export class LiveChannel {
     return (this.#receivedFrames * FRAME_MS) / 1000;
   }
 
-  /** The first reason to end is the one that counts. */
+  /** Ends the stream; if it is ending already, the earlier reason stays. */
   #end(status: 'done' | 'error', closeCode: ChannelEnd['closeCode'], closeReason: string): void {
     this.#ending ??= { status, closeCode, closeReason };
   }
 
-  /** The client broke a rule: it gets the reason, what it sent before is processed, and the stream ends. */
+  /** The client broke a rule: sends it the reason and ends the stream after the frames in the queue. */
   #refuse(closeCode: ChannelEnd['closeCode'], reason: string): void {
     if (this.#ending) return;
     this.#end('done', closeCode, reason);
     this.#sendError(reason);
   }
 
-  #tell(events: readonly LiveEvent[]): void {
+  #sendEvents(events: readonly LiveEvent[]): void {
     for (const event of events) {
       if (event.kind === 'correction') {
         this.#correct(event);
@@ -416,7 +415,7 @@ export class LiveChannel {
     }
   }
 
-  /** Each correction builds on those before it: once they have been too many there are no more. */
+  /** Once corrections exceed the limit, none is sent: each one builds on all earlier ones. */
   #correct(event: CorrectionEvent): void {
     if (this.#correctionBytes > MAX_CORRECTION_BYTES) return;
     const sent = this.#sentBytes;
@@ -424,12 +423,12 @@ export class LiveChannel {
     this.#correctionBytes += this.#sentBytes - sent;
   }
 
-  /** The stream goes on. */
-  #tellFault(message: string): void {
-    const frames = this.#receivedFrames - (this.#faultToldAt.get(message) ?? Number.NEGATIVE_INFINITY);
-    // Without audio in between each is reported and counted: that is a flood, and it ends the stream.
+  /** Reports a fault of the client; the stream continues. */
+  #reportFault(message: string): void {
+    const frames = this.#receivedFrames - (this.#faultReportedAt.get(message) ?? Number.NEGATIVE_INFINITY);
+    // Faults without audio in between are all reported and counted, so that a flood of them ends the stream.
     if (this.#sentBytes > MAX_BYTES_OF_EVERY_FAULT && frames > 0 && frames < FRAMES_PER_FAULT) return;
-    this.#faultToldAt.set(message, this.#receivedFrames);
+    this.#faultReportedAt.set(message, this.#receivedFrames);
     this.#sendError(message);
   }
 
@@ -446,7 +445,7 @@ export class LiveChannel {
   }
 }
 
-/** Whether a text has more than `bytes` bytes in UTF-8; encoded only where its length leaves that open. */
+/** Whether a text has more than `bytes` bytes in UTF-8; encodes it only if its length does not decide that. */
 function isLonger(text: string, bytes: number): boolean {
   return text.length > bytes || (3 * text.length > bytes && new TextEncoder().encode(text).length > bytes);
 }

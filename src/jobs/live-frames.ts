@@ -4,10 +4,10 @@ import type { CorrectionMessage, ENVELOPES, Encoding, SampleRateHz, SpeakerMessa
 import { speakerLabel } from '../diarization/diarization.ts';
 import type { CorrectionEvent, TurnEvent } from '../live/live-session.ts';
 
-/** Every frame has this much audio. */
+/** Duration of a frame. */
 export const FRAME_MS = 100;
 
-/** How a client sends its audio: one channel, interleaved with nothing. */
+/** Format of a client's audio, which has one channel. */
 export interface AudioFormat {
   readonly sampleRateHz: SampleRateHz;
   readonly encoding: Encoding;
@@ -19,14 +19,14 @@ const SAMPLE_BYTES: Readonly<Record<Encoding, number>> = { pcm_f32le: 4, pcm_s16
 const MULAW_VALUES = Float32Array.from({ length: 256 }, (_, byte) => expandMuLaw(byte));
 const S16_SCALE = 1 / 32768;
 
-/** The one size that frames of a format have. */
+/** Size of a frame. */
 export function frameBytes({ sampleRateHz, encoding }: AudioFormat): number {
   return ((sampleRateHz * FRAME_MS) / 1000) * SAMPLE_BYTES[encoding];
 }
 
-/** Samples of a frame; `silenced` when it held a NaN or an infinity, and so counts as silence. */
+/** Samples of a frame. `silenced`: the frame had a NaN or an infinity and counts as silence. */
 export interface DecodedFrame {
-  /** In −1…1: what lies outside is clipped, as any converter would. */
+  /** In −1…1; values outside are clipped. */
   readonly samples: Float32Array;
   readonly silenced: boolean;
 }
@@ -95,18 +95,18 @@ export class FrameJoiner {
 const SESSION_RATE_HZ = 16_000;
 const NOTHING = new Float32Array(0);
 
-/** All that is needed to go on with a stream's samples. */
+/** State of a `LiveInput`, from which another one continues. */
 export interface InputState {
   readonly receivedSamples: number;
   readonly returnedSamples: number;
-  /** The end of what was received, as far as outputs to come need it. */
+  /** The last received samples, as far as later outputs need them. */
   readonly tail: Float32Array;
 }
 
 /**
- * Brings a stream's samples to 16 kHz. What comes out does not depend on how often it was suspended. It is late by what
- * the filter looks ahead, 2 to 4 ms, and not short by it: so a frame of 100 ms gives 1600 samples, and no look at the
- * stream has to wait for the frame behind.
+ * Resamples a stream to 16 kHz. The output does not depend on how often it was suspended. It is delayed by the filter's
+ * look-ahead, 2 to 4 ms, and padded at the start: a frame of 100 ms gives 1600 samples, so that no live window has to
+ * wait for the next frame.
  */
 export class LiveInput {
   #received: number;
@@ -124,7 +124,7 @@ export class LiveInput {
     this.#tail = state.tail;
   }
 
-  /** @returns as many samples at 16 kHz as there is time in these; they are the caller's */
+  /** @returns samples of the same duration at 16 kHz; the caller owns them */
   push(samples: Float32Array): Float32Array {
     if (this.rateHz === SESSION_RATE_HZ) return samples;
     const isFirst = this.#received === 0;
@@ -159,7 +159,7 @@ export class LiveInput {
     return resampler;
   }
 
-  /** First sample that the next output looks at. */
+  /** First input sample that the next output needs. */
   #firstNeeded(): number {
     const position = Math.floor((this.#returned * this.rateHz) / SESSION_RATE_HZ);
     return Math.max(0, position - this.resamplers.contextInputSamples(this.rateHz));
@@ -174,7 +174,7 @@ export class LiveInput {
   }
 }
 
-/** A start or an end as the wire has it. */
+/** The message of a start or an end. */
 export function speakerMessage({ kind, speaker, timestampSeconds, match }: TurnEvent): SpeakerMessage {
   const data = { timestamp: timestampSeconds, speaker: speakerLabel(speaker) };
   return {
@@ -183,13 +183,15 @@ export function speakerMessage({ kind, speaker, timestampSeconds, match }: TurnE
   };
 }
 
-/** A correction as the wire has it. */
+/** The message of a correction. */
 export function correctionMessage({ changes }: CorrectionEvent): CorrectionMessage {
-  const told = changes.map(({ startSeconds, endSeconds, from, to }) => ({
-    start: startSeconds,
-    end: endSeconds,
-    from: speakerLabel(from),
-    to: speakerLabel(to),
-  }));
-  return { type: 'diarization_speaker_correction', data: { changes: told } };
+  const data = {
+    changes: changes.map(({ startSeconds, endSeconds, from, to }) => ({
+      start: startSeconds,
+      end: endSeconds,
+      from: speakerLabel(from),
+      to: speakerLabel(to),
+    })),
+  };
+  return { type: 'diarization_speaker_correction', data };
 }

@@ -33,12 +33,12 @@ it('is not upset by one frame that waited, and forgets what it saw when the last
 it('knows what waits in all streams, and not what an object took with it that was reset', () => {
   const load = new LiveLoad();
   const [one, two] = [Symbol('one'), Symbol('two')];
-  load.waits(one, 100, 0);
-  load.waits(two, 10, 0);
-  load.waits(two, 20, 100_000);
+  load.noteQueue(one, 100, 0);
+  load.noteQueue(two, 10, 0);
+  load.noteQueue(two, 20, 100_000);
   expect(load.waitingBytes(100_000)).toBe(120);
   expect(load.waitingBytes(150_000)).toBe(20);
-  load.waits(two, 0, 150_000);
+  load.noteQueue(two, 0, 150_000);
   expect(load.waitingBytes(150_000)).toBe(0);
 });
 

@@ -3,9 +3,9 @@ import { MAX_LATE_BACKLOG_MS } from './live-ports.ts';
 
 /** Time constant of the mean lag. */
 const MEMORY_MS = 3000;
-/** Beyond this the isolate does not follow its streams: where it does a frame waits some tens of milliseconds. */
+/** Mean lag above which the isolate is overloaded; normally a frame waits some tens of milliseconds. */
 const MAX_LAG_MS = 2500;
-/** Without frames there is no load. */
+/** Without a processed frame for this long, the isolate counts as idle. */
 const STALE_MS = 5000;
 /** A queue without a change for this long belongs to an object that the platform has reset. */
 const FORGOTTEN_MS = 120_000;
@@ -25,7 +25,7 @@ export class LiveLoad {
   }
 
   /** Records the size of a stream's queue. */
-  waits(stream: symbol, bytes: number, now: number): void {
+  noteQueue(stream: symbol, bytes: number, now: number): void {
     if (bytes === 0) this.#waiting.delete(stream);
     else this.#waiting.set(stream, { bytes, at: now });
   }
@@ -46,31 +46,30 @@ export class LiveLoad {
   }
 }
 
-/** Two times of a frame, by two clocks that advance by 100 ms a frame at least. */
+/** Times of a frame, in milliseconds since the Unix epoch. Each advances by at least 100 ms per frame. */
 export interface FrameTimes {
-  /** When a client in real time would have sent it. Before now: the client is not ahead, however late it comes here. */
+  /** When a client in real time would have sent the frame. Later than now: the client is ahead of real time. */
   readonly expectedAt: number;
-  /** When it came, of a burst when its turn comes: from then on it waits for the service. */
+  /** When the frame arrived; in a burst, 100 ms after the frame before. From then on it waits for the service. */
   readonly dueAt: number;
 }
 
 /**
- * The frames of a stream against the clock. `expectedAt` counts frames from the first one on: a network or a thread
- * that stalls, and then delivers all at once, makes no client too fast. `dueAt` starts again with each frame that comes
- * late.
+ * Assigns times to the frames of a stream. `expectedAt` counts frames from the first one on, so that a client is not too
+ * fast if a network or thread stalls and then delivers many frames at once. `dueAt` restarts with each late frame.
  */
 export class Pace {
   #nextExpectedAt: number;
   #nextDueAt = 0;
 
-  /** @param resumedFrom when the audio before the next frame came, in a stream that is resumed */
+  /** @param resumedFrom when the frame before the next one arrived, for a stream that is resumed */
   constructor(resumedFrom?: number) {
     this.#nextExpectedAt = resumedFrom === undefined ? Number.POSITIVE_INFINITY : resumedFrom + FRAME_MS;
   }
 
-  /** The frame that comes now. */
+  /** Times of the frame that arrives now. */
   next(now: number): FrameTimes {
-    // The first frame begins the count. Time that a silent client saves up is bounded.
+    // The first frame begins the count. A silent client may catch up by a bounded time only.
     const isFirst = this.#nextExpectedAt === Number.POSITIVE_INFINITY;
     const expectedAt = isFirst ? now : Math.max(this.#nextExpectedAt, now - MAX_LATE_BACKLOG_MS);
     const dueAt = Math.max(this.#nextDueAt, now);

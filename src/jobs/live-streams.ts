@@ -33,7 +33,7 @@ export function createLiveService(ports: {
       return stream?.accountId === accountId ? stream : undefined;
     },
     async connect(streamId, upgrade) {
-      // A forged address costs neither a query nor an object.
+      // Check the signature first: a forged token then costs neither a query nor an object.
       if (!(await ports.tokens.verify(upgrade.kind, upgrade.token, streamId, ports.now())))
         return { ok: false, error: { kind: 'bad_stream_token' } };
       return ports.objects.connect(streamId, upgrade);
@@ -45,13 +45,13 @@ export interface NewStream {
   readonly streamId: string;
   readonly accountId: string;
   readonly request: LiveRequest;
-  /** Where browsers may connect from; undefined for anywhere. */
+  /** Origins from which browsers may connect; undefined for any. */
   readonly origins?: readonly string[];
 }
 
 /**
- * Makes a stream. Its object comes before its row: an object without a row forgets itself when its token expires, while
- * a row without an object would count as open until a sweep ends it.
+ * Creates a stream, its object before its row: an object without a row deletes itself when its token expires, but a row
+ * without an object would count as open until a sweep ends it.
  */
 export async function createStream(
   ports: {
@@ -74,11 +74,10 @@ export async function createStream(
   const digest = await tokenDigest(token);
   const isOpen = await ports.objects.open(setupOf(stream, digest, now + tokenMs));
   if (!isOpen) return { ok: false, error: { kind: 'overloaded' } };
-  // Where this throws the row may be there all the same: then the object, which ends it when its token expires, has to
-  // stay.
+  // If this throws, the row may still have been written: the object must stay, to end it when the token expires.
   const created = await ports.store.create({ id: streamId, accountId, input: request.input, now }, MAX_OPEN_STREAMS);
   if (created === 'created') return { ok: true, value: { token } };
-  // The refusal holds all the same; an object that could not be asked forgets itself.
+  // If the call fails, the object deletes itself when its token expires.
   await ports.objects.discard(streamId).catch(() => undefined);
   if (created === 'payment_required') return { ok: false, error: { kind: 'payment_required' } };
   return { ok: false, error: { kind: 'too_many_streams', maxStreams: MAX_OPEN_STREAMS } };
@@ -110,32 +109,32 @@ function formatOf({ sampleRate, encoding, envelope }: LiveRequest['input']): Aud
 
 function knownVoice({ label, voiceprint }: LiveRequest['voiceprints'][number]): KnownVoice {
   const decoded = decodeVoiceprint(voiceprint);
-  // They were checked with the request.
+  // The voiceprints were checked with the request.
   if (!decoded.ok) throw new Error(`a voiceprint that had passed is ${decoded.error.kind}`);
   return { label, voice: decoded.value };
 }
 
-/** What is kept of a token: it proves the token and cannot be turned back into it. */
+/** Digest that is stored instead of the token. */
 export async function tokenDigest(token: string): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(token)));
 }
 
-/** Streams that a sweep looks at: a call of an object each, and a statement for those that are ended here. */
+/** Streams per sweep; each costs a call of its object, and a statement if the sweep ends it. */
 const BATCH_STREAMS = 200;
-/** Longer than an end takes that needs several tries. */
+/** Longer than the end of a stream takes with several retries. */
 const SLACK_MS = 10 * 60_000;
 /**
- * How long a stream runs before a sweep sees to it. Whether its client is still there only its object knows: where that
- * has lost its alarm, the row would keep one of the account's places to the end of its day.
+ * How long a stream runs before a sweep checks it. Only its object knows whether the client is still connected: if the
+ * object has lost its alarm, the row would count as an open stream for up to a day.
  */
-const LOOK_AFTER_MS = 30 * 60_000;
+const CHECK_AFTER_MS = 30 * 60_000;
 
 /**
- * Ends what its object should have ended: an open row keeps one of the account's places, and with a deployment that is
- * broken for some minutes the platform gives up alarms. An object that knows of its stream looks after it once more,
- * and ends it where it is over; a row without one ends as an error. Safe to run at any time, also twice at once.
+ * Ends streams that their objects should have ended: the platform gives up alarms if a deployment is broken for some
+ * minutes, and an open row counts against the account's limit. An object that knows its stream checks it again; a row
+ * without such an object ends as an error. Safe to run at any time, also twice at once.
  *
- * @throws the first fault, when all others have been looked at
+ * @throws the first fault, after all streams were checked
  */
 export async function sweepStreams(ports: {
   readonly store: LiveStore;
@@ -146,15 +145,15 @@ export async function sweepStreams(ports: {
 }): Promise<void> {
   const { store, objects, times, log } = ports;
   const now = ports.now();
-  const startedBefore = now - Math.min(LOOK_AFTER_MS, SLACK_MS + times.connectedMs);
+  const startedBefore = now - Math.min(CHECK_AFTER_MS, SLACK_MS + times.connectedMs);
   const open = await store.openSince(now - SLACK_MS - times.tokenMs, startedBefore, BATCH_STREAMS);
-  const looked = await Promise.allSettled(
+  const results = await Promise.allSettled(
     open.map(async (streamId) => {
       if (await objects.wake(streamId)) return;
       const ended = await store.end(streamId, { status: 'error', receivedSeconds: 0 }, now);
       if (ended) log('warn', 'live_without_object', { streamId });
     }),
   );
-  const fault = looked.find((result) => result.status === 'rejected');
+  const fault = results.find((result) => result.status === 'rejected');
   if (fault) throw fault.reason;
 }

@@ -46,7 +46,7 @@ export function writeDiarization(diarized: Diarization, request: DiarizeRequest)
   return writeOutput(diarized, request, request.embeddings && voiceprintsMember(diarized.voices ?? []));
 }
 
-/** Why a job has no result, in a sentence for the caller. */
+/** Why a job has no result; `message` is a sentence for the caller. */
 export interface JobFault {
   readonly code: string;
   readonly message: string;
@@ -55,7 +55,7 @@ export interface JobFault {
 /** An output document as JSON text in chunks. */
 export type OutputText = Iterable<string> | AsyncIterable<string>;
 
-/** A job whose parts are all there, about to be assembled. */
+/** A job whose parts are complete and can be assembled. */
 export interface Assembly {
   readonly ports: Pick<JobPorts, 'objects' | 'plda' | 'identification'>;
   readonly job: JobRecord;
@@ -65,8 +65,7 @@ export interface Assembly {
 }
 
 /**
- * Who spoke when in the job's recording, from the stored parts. Warnings of the audio come before those of the
- * diarization.
+ * Diarizes the job's recording from the stored parts. Warnings about the audio precede those of the diarization.
  */
 export async function diarizeParts(
   assembly: Assembly,
@@ -106,7 +105,7 @@ export async function diarizeParts(
   return { ok: true, value: { ...diarization, ...(warnings.length > 0 && { warning: warnings.join(' ') }) } };
 }
 
-/** Where one run of an assembly puts its speakers' tracks down: another run of the same job has its own. */
+/** Storage of the speakers' tracks of one run of an assembly; concurrent runs of the same job have separate keys. */
 export function trackSpillOf(objects: Pick<ObjectStore, 'put' | 'getRange'>, jobId: string) {
   const run = crypto.randomUUID();
   return {
@@ -229,7 +228,7 @@ export async function identification(
   if (!diarized.ok) return diarized;
   const voices = diarized.value.voices ?? [];
   const embeddingId = voices[0]?.embeddingId ?? '';
-  // They were checked when the job was made; the models may have been changed since.
+  // The voiceprints were checked when the job was created; the models may have changed since.
   if (references.length < submitted.length || references.some((reference) => !isComparable(reference, voices))) {
     const message = `The voiceprints are of another embedding model than ${embeddingId}. Make them again.`;
     return { ok: false, error: { code: 'voiceprint_outdated', message } };
@@ -249,17 +248,16 @@ function isComparable(reference: SpeakerVoice, voices: readonly SpeakerVoice[]):
 }
 
 /**
- * Level below which the mean of several channels is suspicious, dB of full scale. What Vorbis leaves of two that cancel
- * each other out reaches −36; a quiet recording in which there are turns is one.
+ * Level below which the mean of several channels is suspicious, dB of full scale. Vorbis artefacts of two channels that
+ * cancel each other out reach −36. The limit is lower if turns were found, because quiet recordings with speech exist.
  */
 const SUSPICIOUS_DB = { 'nothing found': -35, 'something found': -70 } as const;
 
 /**
- * What to say where a recording may have lost its sound when its channels were mixed: of a pair of which one is the
- * other upside down nothing is left.
+ * Hint that a recording may have lost its sound when its channels were mixed: channels of opposite phase cancel out.
  *
  * @param loudestDb level of the loudest tenth of a second of the mean, dB of full scale
- * @returns a sentence or two; undefined where nothing points to it
+ * @returns one or two sentences; undefined if the level is not suspicious
  */
 export function lostInTheMix(
   channels: number,

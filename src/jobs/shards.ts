@@ -26,11 +26,11 @@ type ShardPorts = HandOutPorts & Pick<JobPorts, 'objects' | 'engine'>;
 const SAMPLE_RATE_HZ = 16000;
 
 /**
- * Begins one shard: its part is made from the chunks of the recording. Idempotent by (job, shard): the part does not
- * depend on the invocation that makes it. D1 is asked for nothing as long as all goes well.
+ * Begins one shard, whose part is made from the chunks of the recording. Idempotent by (job, shard): the part does not
+ * depend on the invocation. D1 is not read unless something fails.
  *
- * @param turnWaitMs how long the message has waited for its turn in the isolate, for the log
- * @returns undefined where nothing is to be done
+ * @param turnWaitMs how long the message has waited for the isolate's mutex, for the log
+ * @returns undefined if there is nothing to do
  */
 export async function beginShard(
   ports: ShardPorts,
@@ -39,7 +39,7 @@ export async function beginShard(
 ): Promise<BegunStep | undefined> {
   const state = (await findIngest(ports, jobId))?.state;
   if (!state) {
-    // Of another version of the service or other models, unless the job has ended.
+    // The stored work is from another version of the service or other models, unless the job has ended.
     await requestIngest(ports, jobId);
     return undefined;
   }
@@ -54,14 +54,14 @@ export async function beginShard(
     putBack: (dueAt, isForgiven) => ports.progress.putBack(jobId, shard, tag, dueAt, isForgiven),
     async run(pulse) {
       const key = partKey(jobId, shard, tag);
-      // A run that died may have stored it.
+      // An earlier run may have stored the part and died.
       if (!(await ports.objects.exists(key))) {
         const work = { jobId, shard, state, tag, turnWaitMs, pulse, report: (read: number) => (fraction = read) };
         const part = await analyse(ports, work);
         await ports.objects.put(key, part);
         release(part);
       }
-      // Of another file or version than is read now: the object hands out the shards of that one.
+      // A part of another file or version does not count; the job's object hands out the shards of the current one.
       if (!(await ports.progress.partDone(jobId, shard, tag))) {
         ports.log('warn', 'part_not_counted', { jobId, shard });
       }
@@ -70,16 +70,15 @@ export async function beginShard(
 }
 
 /**
- * The object of the job hands out shards of another version of the service, or of another file, or has handed out less
- * than this one. What this version reads is handed out again: of two versions that take turns after a deployment only
- * one stays.
+ * Makes the job's object hand out the shards that this version has read. The object had the shards of another version
+ * or file, or fewer shards. After a deployment two versions may do this alternately, until only one is left.
  */
 export async function handOutAgain(ports: HandOutPorts, jobId: string, state: IngestState): Promise<void> {
   const tag = tagOf(ports, state);
   await ports.progress.begin(jobId, tag);
   if (state.recording) return ports.progress.expect(jobId, tag, state.recording.shardCount);
   await ports.progress.ready(jobId, tag, readyShards(state.chunks * CHUNK_SAMPLES));
-  // Another version may have read the recording to its end meanwhile: then this version's reading is not continued.
+  // Continue reading: another version may have finished the ingest step, which this version has not.
   await requestIngest(ports, jobId);
 }
 
@@ -90,7 +89,7 @@ interface ShardWork {
   readonly tag: string;
   readonly turnWaitMs: number;
   readonly pulse: () => Promise<void>;
-  /** Told how much of the shard was read, 0…1. */
+  /** Called with the share of the shard that was read, 0…1. */
   readonly report: (fraction: number) => void;
 }
 
@@ -98,9 +97,8 @@ async function analyse(ports: ShardPorts, work: ShardWork): Promise<Uint8Array> 
   const { jobId, shard, state, tag, turnWaitMs, pulse, report } = work;
   const engine: Engine = await ports.engine(state.model);
   if (engine.segmentation.info.windowSamples > OVERRUN_SAMPLES)
-    throw new Error('windows are longer than a shard reads on');
-  // While the end of the recording is not known, a shard is handed out only where it is far enough away to make no
-  // difference.
+    throw new Error('windows are longer than the overrun of a shard');
+  // While the length of the recording is unknown, only shards are handed out whose overrun is stored as well.
   const totalSamples = state.recording?.totalSamples ?? Number.MAX_SAFE_INTEGER;
   const { channel, number } = placeOf(shard, state.recording);
   const startSample = number * SHARD_SAMPLES;
@@ -122,8 +120,7 @@ async function analyse(ports: ShardPorts, work: ShardWork): Promise<Uint8Array> 
     }
   })();
   const whole = { startSample, endSample, totalSamples };
-  // The clock pauses after every run of a model and every stretch of samples: a second pause would only leave more for
-  // the garbage collector.
+  // No pause here: the clock already pauses after each model run and each block of samples.
   const part = await analyseShard(counted, whole, clock.engine(engine), settingsOf(state.model), noPause);
   const bytes = encodePart(part);
   release(part.probabilities, part.speakers.embeddings, part.subsegments.embeddings);
@@ -149,15 +146,15 @@ export interface StageTimes {
   totalMs: number;
 }
 
-/** Four seconds at 16 kHz: some ten milliseconds of decoding. */
+/** Four seconds at 16 kHz: about ten milliseconds of decoding. */
 const GATHERED_SAMPLES = 64_000;
 
 /** Maximum length of a block; a longer one would allocate the array again. */
 const LONGEST_BLOCK_SAMPLES = 16_000;
 
 /**
- * Wraps model runs and sample reading so that each counts its own time. The platform's clock moves only on I/O, so
- * every measured step ends with a pause; that pause is also what lets a busy isolate answer others between windows.
+ * Measures the time of model runs and of reading samples. The platform's clock advances only on I/O, so every measured
+ * step ends with a pause. The pause also lets a busy isolate handle other requests between windows.
  */
 export class StageClock {
   readonly times: StageTimes = { decodeMs: 0, segmentationMs: 0, embeddingMs: 0, totalMs: 0 };
@@ -171,10 +168,10 @@ export class StageClock {
   }
 
   /**
-   * The same samples, four seconds or more at a time: decoders give some milliseconds at once, and a pause for each of
-   * them costs more than the decoding, and leaves a heap full of promises.
+   * The same samples in blocks of four seconds or more: a pause after each short block would cost more time than the
+   * reading, and leave many promises on the heap.
    *
-   * @returns blocks that are valid until the next one is asked for
+   * @returns blocks that are valid until the next one is requested
    */
   async *samples(blocks: AsyncIterable<Float32Array>): AsyncGenerator<Float32Array> {
     const iterator = blocks[Symbol.asyncIterator]();
@@ -200,7 +197,7 @@ export class StageClock {
         if (filled > 0) yield gathered.subarray(0, filled);
       }
     } finally {
-      // Who reads stops before the end; decoder and resampler have memory of their own to give back.
+      // Close the source if the reader stops early.
       await iterator.return?.();
       release(gathered);
     }
@@ -235,7 +232,7 @@ export class StageClock {
     };
   }
 
-  /** Rounded for the log. What no stage claims is filterbank, mel powers and pooling. */
+  /** Rounded for the log. The total also covers filterbank, mel powers and pooling. */
   finish(): StageTimes {
     this.times.totalMs = this.now() - this.#startedAt;
     const rounded = { ...this.times };

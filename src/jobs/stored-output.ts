@@ -9,17 +9,17 @@ import type { JobRecord } from './job-record.ts';
 
 export type OutputPorts = Pick<JobPorts, 'objects' | 'now' | 'outputTtlMs'>;
 
-/** Text that is sent on at once; smaller pieces would cost more than they carry. */
+/** Length of a chunk of text; smaller chunks would cost more to send than to write. */
 const CHUNK_CHARS = 64 * 1024;
 
-/** Key of a job's stored output; undefined when there is none or it is past its time. */
+/** Key of a job's stored output; undefined if there is none or it has expired. */
 export function liveOutputKey(ports: OutputPorts, job: JobRecord | undefined): string | undefined {
   if (!job?.outputKey || job.completedAt === undefined) return undefined;
-  // The sweep may be minutes late; a read never is.
+  // Not left to the sweep, which may be minutes late.
   return job.completedAt + ports.outputTtlMs <= ports.now() ? undefined : job.outputKey;
 }
 
-/** The stored output document as it is. */
+/** The stored output document, unchanged. */
 export async function openOutput(
   ports: OutputPorts,
   job: JobRecord | undefined,
@@ -29,8 +29,8 @@ export async function openOutput(
 }
 
 /**
- * The turns of a job's output in a text format. The document is read twice, once to find its lists and once only where
- * the wanted one stands, and never held: memory holds one chunk and one turn.
+ * The turns of a job's output in a text format. Memory holds one chunk and one turn: a first read finds the position of
+ * the list in the document, a second one reads only the list.
  */
 export async function openTurns(
   ports: OutputPorts,
@@ -48,10 +48,10 @@ export async function openTurns(
   const body = await ports.objects.openRange(key, range.offset, range.length);
   if (!body) return undefined;
   const writer = createTurnWriter(format, list, fileIdOf(job.request.url), matches, job.durationSeconds);
-  return toStream(writePieces(body, writer));
+  return toStream(textChunks(body, writer));
 }
 
-/** The matches of an identify job's speakers; undefined when there is no output or it is past its time. */
+/** The matches of an identify job's speakers; undefined if there is no output or it has expired. */
 export async function findMatches(
   ports: OutputPorts,
   job: JobRecord | undefined,
@@ -62,21 +62,21 @@ export async function findMatches(
   return matchesOf(ports, key, (await membersOf(document)).get(VOICEPRINTS));
 }
 
-/** Where the members of a document's root object stand. */
+/** Byte ranges of the members of a document's root object. */
 export async function membersOf(document: ReadableStream<Uint8Array>): Promise<ReadonlyMap<string, ByteRange>> {
   const scanner = new MemberScanner();
   for await (const chunk of chunksOf(document)) scanner.push(chunk);
   return scanner.members;
 }
 
-/** A few lines: one for each speaker. */
+/** Short enough to read whole: one match per speaker. */
 async function matchesOf({ objects }: OutputPorts, key: string, range: ByteRange | undefined) {
   if (!range) return [];
   const bytes = await objects.getRange(key, range.offset, range.length);
   return JSON.parse(new TextDecoder().decode(bytes)) as readonly Match[];
 }
 
-async function* writePieces(body: ReadableStream<Uint8Array>, writer: TurnWriter): AsyncGenerator<string> {
+async function* textChunks(body: ReadableStream<Uint8Array>, writer: TurnWriter): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   const scanner = new ItemScanner();
   let text = writer.head;
@@ -89,8 +89,8 @@ async function* writePieces(body: ReadableStream<Uint8Array>, writer: TurnWriter
       text = '';
     }
   }
-  for (const piece of writer.tail?.() ?? []) {
-    text += piece;
+  for (const line of writer.tail?.() ?? []) {
+    text += line;
     if (text.length < CHUNK_CHARS) continue;
     yield text;
     text = '';
@@ -103,20 +103,20 @@ export async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerato
   try {
     for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
   } finally {
-    await reader.cancel().catch(() => undefined); // whoever asked has gone
+    await reader.cancel().catch(() => undefined); // the stream has ended or failed
   }
 }
 
-function toStream(pieces: AsyncGenerator<string>): ReadableStream<Uint8Array> {
+function toStream(chunks: AsyncGenerator<string>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const next = await pieces.next();
+      const next = await chunks.next();
       if (next.done) controller.close();
       else controller.enqueue(encoder.encode(next.value));
     },
     async cancel() {
-      await pieces.return(undefined);
+      await chunks.return(undefined);
     },
   });
 }
@@ -157,10 +157,10 @@ async function textOf({ objects }: OutputPorts, key: string, range: ByteRange | 
   return JSON.parse(new TextDecoder().decode(await objects.getRange(key, range.offset, range.length))) as string;
 }
 
-/** @throws when the output has gone meanwhile: half a list must not look like a whole one */
+/** @throws if the output was deleted during the read: an incomplete list must not look like a complete one */
 async function* itemsOf({ objects }: OutputPorts, key: string, range: ByteRange): AsyncGenerator<Spoken> {
   const body = await objects.openRange(key, range.offset, range.length);
-  if (!body) throw new Error('the output has gone while it was read');
+  if (!body) throw new Error('the output was deleted while it was read');
   const decoder = new TextDecoder();
   const scanner = new ItemScanner();
   for await (const chunk of chunksOf(body))

@@ -6,7 +6,6 @@ import { MAX_JOB_MS } from './faults.ts';
 import type { OutboxMessage } from './job-messages.ts';
 import type { StepPorts } from './job-ports.ts';
 import type { JobOutbox, JobRetention } from './job-store.ts';
-
 import { type DeletedJob, IDEMPOTENCY_TTL_MS, type OutboxPosition } from './job-store.ts';
 import { analysisKey, inlineUrlKey, jobOfKey, outputKey, voiceprintsKey, WORK_PREFIX } from './work-keys.ts';
 
@@ -14,8 +13,8 @@ type ExpirePorts = StepPorts<'objects' | 'now' | 'log' | 'outputTtlMs', JobReten
 type ResendPorts = DispatchPorts & StepPorts<'progress', Pick<JobOutbox, 'overdue'>>;
 
 /**
- * As many objects as R2 deletes in one call: a sweep deletes 50,000 of a kind, which leaves no backlog at a hundred
- * jobs a second.
+ * Maximum number of objects that R2 deletes in one call. A sweep deletes up to 50,000 of a kind, which leaves no
+ * backlog at a hundred jobs a second.
  */
 const BATCH_OBJECTS = 1000;
 const MAX_BATCHES = 50;
@@ -24,7 +23,7 @@ const NEW_JOB_MS = 5 * 60_000;
 const LAST_WRITE_MS = 20 * 60_000;
 /** A request may name a recording that is about to expire; its job is stored a moment later. */
 const MEDIA_SLACK_MS = 2 * 3600 * 1000;
-/** Longer than an object is written: the slowest source takes a day and a half for the largest recording. */
+/** Longer than any upload takes: the slowest source needs a day and a half for the largest recording. */
 const UPLOAD_MS = 48 * 3600 * 1000;
 const DELETED_BATCH = 1000;
 const FOLDERS_BATCH = 1000;
@@ -33,15 +32,15 @@ const KEPT_MS = 30 * 24 * 3600 * 1000;
 const FORGOTTEN_BATCH = 500;
 
 /**
- * Deletes outputs and media past their time, what ended jobs left in work and uploads that were cut off. Safe to run at
- * any time, also twice at once.
+ * Deletes expired outputs and media, working data of ended jobs and aborted uploads. Safe to run at any time, also
+ * twice at once.
  *
- * @throws the first fault, when all the rest is done
+ * @throws the first fault, after all sweeps have run
  */
 export async function expire(ports: ExpirePorts): Promise<void> {
   const now = ports.now();
   const faults: unknown[] = [];
-  // Each on its own: what cannot be deleted must not keep everything else beyond its time.
+  // A failure of one sweep must not stop the others.
   const apart = async (sweep: () => Promise<number>): Promise<number> => {
     try {
       return await sweep();
@@ -71,7 +70,7 @@ async function expireOutputs(ports: ExpirePorts, now: number): Promise<number> {
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
     const jobs = await ports.store.expired(now - ports.outputTtlMs, BATCH_OBJECTS);
     if (jobs.length === 0) break;
-    // The object goes before the note: a crash in between deletes it a second time, which is harmless.
+    // Delete the object first: after a crash in between, the next sweep deletes it again, which is harmless.
     await ports.objects.deleteMany(jobs.flatMap((job) => [job.outputKey ?? outputKey(job.id), analysisKey(job.id)]));
     await ports.store.markCleaned(
       jobs.map((job) => job.id),
@@ -83,10 +82,10 @@ async function expireOutputs(ports: ExpirePorts, now: number): Promise<number> {
 }
 
 /**
- * What a crash, or a step that was at its last line, left of deleted jobs. They are looked at in every sweep until no
- * step can write for them any more.
+ * Deletes objects of deleted jobs that a crash or a last running step has left. Every sweep repeats this for a job
+ * until no step can write for it.
  *
- * @returns how many will not be looked at again
+ * @returns number of jobs that need no further sweep
  */
 async function sweepDeleted(ports: ExpirePorts, now: number): Promise<number> {
   let total = 0;
@@ -134,11 +133,11 @@ async function sweepWork(ports: ExpirePorts): Promise<number> {
     const ids = await ports.objects.folders(WORK_PREFIX, FOLDERS_BATCH, after);
     if (ids.length === 0) break;
     after = ids.at(-1);
-    // Before the jobs are asked for: a job that was made since then is new, however long the others take.
-    const askedAt = ports.now();
+    // Taken before the query: a job that is created after it counts as new, however long the other deletions take.
+    const readAt = ports.now();
     const unfinished = await ports.store.unfinished(ids);
     for (const id of ids) {
-      if (unfinished.has(id) || (await isNew(ports, id, askedAt))) continue;
+      if (unfinished.has(id) || (await isNew(ports, id, readAt))) continue;
       await removeWork(ports, id);
       removed++;
     }
@@ -147,10 +146,7 @@ async function sweepWork(ports: ExpirePorts): Promise<number> {
   return removed;
 }
 
-/**
- * Of ended jobs nothing is written any more after a while, though a copy or an output may have been cut off in its
- * middle.
- */
+/** Aborts uploads that no step continues: those that are too old, or whose job ended before the last possible write. */
 function abortUploads(ports: ExpirePorts, now: number): Promise<number> {
   return ports.objects.abortUploads(async (key, begunAt) => {
     if (begunAt < now - UPLOAD_MS) return true;
@@ -161,8 +157,8 @@ function abortUploads(ports: ExpirePorts, now: number): Promise<number> {
 }
 
 /**
- * What a request carries along is stored a moment before its job's row is written, and some moments where the database
- * is slow.
+ * Whether the job of these objects may not have its row yet: the inline audio and voiceprints of a request are stored
+ * before the row, longer before it if the database is slow.
  */
 async function isNew(ports: ExpirePorts, jobId: string, asOf: number): Promise<boolean> {
   const uploads = await Promise.all(
@@ -174,12 +170,12 @@ async function isNew(ports: ExpirePorts, jobId: string, asOf: number): Promise<b
 const RESEND_BATCHES = 20;
 
 /**
- * Sends again what was sent and never heard of: local queues live in memory and die with the process, and a consumer
- * may die in mid-step. The messages' handlers may run twice, so an early resend costs time and nothing else.
+ * Sends messages again whose lease has run out: local queues lose theirs when the process ends, and a consumer may die
+ * during a step. Handlers may run twice, so that an early resend costs only time.
  *
- * @param before leases that ended before this moment count as lost; Infinity after a restart, when every lease is, and
- *   all of them are sent, those of shards too
- * @returns how many messages were sent
+ * @param before messages whose lease ends before this moment count as lost, milliseconds since the Unix epoch. Infinity
+ *   after a restart: all messages are sent again, those of shards included
+ * @returns number of messages sent
  */
 export async function resendLost(ports: ResendPorts, before: number): Promise<number> {
   let sent = 0;
@@ -188,7 +184,7 @@ export async function resendLost(ports: ResendPorts, before: number): Promise<nu
   let after: OutboxPosition | undefined;
   for (let batch = 0; batch < RESEND_BATCHES || isRestart; batch++) {
     const { rows, next } = await ports.store.overdue(before, BATCH_MESSAGES, { after });
-    // What was just sent has a new lease, and where all are asked for it comes once more.
+    // A message that was just sent has a new, later lease: with `before` = Infinity a later page lists it again.
     const lost = rows.filter(({ id }) => !seen.has(id));
     for (const { id } of lost) seen.add(id);
     await dispatchAll(
@@ -216,7 +212,7 @@ async function resendShards(ports: ResendPorts, { step, jobId }: OutboxMessage):
 
 const FAILED_PER_SWEEP = 100;
 
-/** Fails jobs that have been running for a day, whatever has kept them from their end. */
+/** Fails jobs that have been running for a day. */
 export async function failOverdue(
   ports: EndPorts & { readonly store: Pick<JobRetention, 'runningSince'> },
 ): Promise<void> {

@@ -160,8 +160,8 @@ async function retry(
   const tries = fault.kind === 'refused' ? MAX_REFUSALS : PAUSES_SECONDS.length;
   if (state.failures > tries) return finish(ports, job, tag, { kind: 'failed', reason: reasonOf(fault) });
   await save(ports, job.id, tag, state);
-  const asked = fault.kind === 'busy' ? (fault.retryAfterSeconds ?? 0) : 0;
-  const pauseSeconds = Math.max(PAUSES_SECONDS[state.failures - 1], Math.ceil(asked));
+  const retryAfterSeconds = fault.kind === 'busy' ? (fault.retryAfterSeconds ?? 0) : 0;
+  const pauseSeconds = Math.max(PAUSES_SECONDS[state.failures - 1], Math.ceil(retryAfterSeconds));
   const id = outboxId({ step: 'transcribe', jobId: job.id });
   await ports.store.handOver(id, ports.now() + pauseSeconds * 1000 + QUEUE_LEASE_MS);
   await sendAgain(ports, { step: 'transcribe', jobId: job.id }, pauseSeconds);
@@ -225,15 +225,15 @@ async function transcriptOf(
   turns: SpeakerTurns,
   { pieces, words: answers }: Extract<TranscriptionEnd, { kind: 'whole' }>,
 ): Promise<Transcript> {
-  const heard = answers.flatMap(({ words }, piece) => {
+  const ownedWords = answers.flatMap(({ words }, piece) => {
     const { startSeconds, endSeconds } = pieces[piece].owned;
     return words.filter((word) => {
       const middle = (word.startSeconds + word.endSeconds) / 2;
       return middle >= startSeconds && middle < endSeconds;
     });
   });
-  heard.sort((a, b) => a.startSeconds - b.startSeconds);
-  const words = plausibleWords(heard, turns.turns, turns.durationSeconds);
+  ownedWords.sort((a, b) => a.startSeconds - b.startSeconds);
+  const words = plausibleWords(ownedWords, turns.turns, turns.durationSeconds);
   const speakers = await speakersOfWords(words, turns, pause);
   const isSpread = answers.some((answer) => answer.isSpread && answer.words.length > 0);
   const hints = [
@@ -262,7 +262,7 @@ async function* document(
 ): AsyncGenerator<string> {
   const key = documentKey(jobId, tag);
   const sizeBytes = (await ports.objects.sizeBytes(key)) ?? 0;
-  // Without its last brace.
+  // Leave out the closing brace, so that members can be added.
   const body = await ports.objects.openRange(key, 0, sizeBytes - 1);
   if (!body) throw new JobGone(jobId);
   const decoder = new TextDecoder();
@@ -306,7 +306,7 @@ export interface Transcription {
 export const isTranscribed = (job: JobRecord): job is TranscribedJob =>
   job.kind === 'diarize' && job.request.transcription === true;
 
-/** A request has its settings whenever it asks for a transcription. */
+/** @throws if the request has no settings, which the contract's check rules out */
 export function transcriptionSettings({ request }: TranscribedJob) {
   if (!request.transcriptionConfig) throw new Error('a request for a transcription without its settings');
   return request.transcriptionConfig;
@@ -323,8 +323,8 @@ export async function beginTranscription(
   const { durationSeconds, turns, exclusiveTurns } = diarization;
   const spans = (all: Diarization['exclusiveTurns']) =>
     all.map(({ speaker, startSeconds, endSeconds }) => ({ speaker, startSeconds, endSeconds }));
-  const known = { durationSeconds, turns: spans(turns), exclusiveTurns: spans(exclusiveTurns) };
-  await save(ports, job.id, tag, { turns: known, warning, pieces: 0, failures: 0 });
+  const speakerTurns = { durationSeconds, turns: spans(turns), exclusiveTurns: spans(exclusiveTurns) };
+  await save(ports, job.id, tag, { turns: speakerTurns, warning, pieces: 0, failures: 0 });
   if (await ports.store.nextStep(job.id, ['assemble'], 'transcribe', ports.now())) {
     await dispatch(ports, { step: 'transcribe', jobId: job.id });
   }

@@ -15,7 +15,7 @@ export interface UrlError {
 
 type Checked = Result<URL, UrlError>;
 
-/** Names that always mean this machine or its network. */
+/** Names of this machine or its network. */
 const CLOSED_NAMES = new Set(['ip6-localhost', 'ip6-loopback', 'broadcasthost', 'instance-data', 'metadata']);
 const CLOSED_SUFFIXES = [
   // Special-use names of RFC 6761, 6762 (with its appendix G), 7686, 8375 and 9476; `internal` is ICANN's of 2024.
@@ -32,15 +32,15 @@ const CLOSED_SUFFIXES = [
   'lan',
   'onion',
   'alt',
-  // Holds the reverse zones, home.arpa and service names of networks; no site.
+  // Contains reverse zones, home.arpa and service names of networks, but no web sites.
   'arpa',
   // Names of this machine in the hosts files of Linux distributions.
   'localdomain',
   'localdomain4',
   'localdomain6',
-  // Services of a Kubernetes cluster, whose search path completes the name; *.svc.cluster.local ends in `local`.
+  // Services of a Kubernetes cluster, where the search path completes the name; *.svc.cluster.local ends in `local`.
   'svc',
-  // Public names whose answer is any address that the name spells, or loopback.
+  // Public domains that resolve to the address in the name, or to loopback.
   'nip.io',
   'sslip.io',
   'xip.io',
@@ -52,15 +52,15 @@ const CLOSED_SUFFIXES = [
 
 const SOURCE = 'The address of the recording';
 
-/** RFC 3986 §3.1, behind the white space that the URL parser takes off. */
+/** Scheme of RFC 3986 §3.1, after white space, which the URL parser removes. */
 const SCHEME = /^\s*[a-z][a-z\d+.-]*:/i;
 
 const invalid = (message: string): Result<never, UrlError> => ({ ok: false, error: { reason: 'invalid', message } });
 const closed = (message: string): Checked => ({ ok: false, error: { reason: 'private_address', message } });
 
 /**
- * The address of a recording: http, https, or `data:` of at most 8 MiB. Literal addresses are judged in every notation
- * that URLs have; names are judged where they are known to be internal. What a name resolves to is not known here.
+ * Checks the address of a recording: http, https, or `data:` of at most 8 MiB. Refuses IP addresses that are not public,
+ * in every notation of a URL, and names that are known to be internal. Does not resolve names.
  */
 export function checkSourceUrl(url: string, policy: UrlPolicy): Result<unknown, UrlError> {
   if (!isDataUrl(url)) return checkAddress(url, policy, SOURCE, 'https, http, media:// or data:');
@@ -68,20 +68,20 @@ export function checkSourceUrl(url: string, policy: UrlPolicy): Result<unknown, 
   return fault === undefined ? { ok: true, value: url } : invalid(fault);
 }
 
-/** As `checkSourceUrl`, http and https only: also for each redirect. */
+/** The same for http and https only, also used for each redirect. */
 export function checkHttpUrl(url: string, policy: UrlPolicy): Checked {
   return checkAddress(url, policy, SOURCE, 'http or https');
 }
 
 /**
- * What redirects from an address may lead to: into loopback only from there, where the caller pointed, not a server of
- * somebody else's.
+ * Policy for redirects from an address: only a loopback address may redirect to loopback. The caller chose that address,
+ * but not where another server redirects to.
  */
 export function redirectPolicy(policy: UrlPolicy, from: URL): UrlPolicy {
   return { allowLoopback: policy.allowLoopback && isLoopback(hostOf(from)) };
 }
 
-/** A callback address: https, or http to loopback where the policy opens it. */
+/** Checks a callback address: https, or http to loopback if the policy allows it. */
 export function checkWebhookUrl(url: string, policy: UrlPolicy): Checked {
   const subject = 'The webhook address';
   const checked = checkAddress(url, policy, subject, 'https');
@@ -89,11 +89,11 @@ export function checkWebhookUrl(url: string, policy: UrlPolicy): Checked {
   return policy.allowLoopback && isLoopback(hostOf(checked.value)) ? checked : invalid(`${subject} must be https.`);
 }
 
-/** @param schemes what the caller may use, in words */
+/** @param schemes the allowed schemes, for the message */
 function checkAddress(url: string, policy: UrlPolicy, subject: string, schemes: string): Checked {
-  // Before it is parsed: the time that a parser takes grows faster than a name of other letters than Latin ones.
+  // Check the length before parsing: the time for names with non-Latin letters grows faster than their length.
   if (url.length > URL_MAX_CHARS) return invalid(`${subject} is longer than ${URL_MAX_CHARS} characters.`);
-  // Of a file's path, or a host alone, it says more what has to be in front than that it is no URL.
+  // For a file path or a host without a scheme, this message helps more than that of an invalid URL.
   if (!SCHEME.test(url)) return invalid(`${subject} must be ${schemes}.`);
   if (!URL.canParse(url)) return invalid(`${subject} is not a valid URL.`);
   const parsed = new URL(url);
@@ -107,8 +107,8 @@ function checkAddress(url: string, policy: UrlPolicy, subject: string, schemes: 
 }
 
 /**
- * Lower case, without the dot of the root; the URL parser has already brought every notation of an address to one. Dots
- * are taken off by hand: a pattern would try every run of dots in a name that is nothing else, each from its start.
+ * The host in lower case, without trailing dots; the URL parser has already normalised addresses. A loop removes the
+ * dots, because a regular expression takes quadratic time on a host of many dots.
  */
 function hostOf(url: URL): string {
   const host = url.hostname.toLowerCase();
@@ -127,14 +127,14 @@ function isLoopback(host: string): boolean {
 function isPublicHost(host: string): boolean {
   if (host.startsWith('[')) return isPublicV6(ipv6Groups(host.slice(1, -1)));
   if (isIpv4(host)) return isPublicV4(host);
-  // A name without a dot is looked up in the network that the server itself is in.
+  // A name without a dot is resolved in the server's own network.
   if (!host.includes('.') || CLOSED_NAMES.has(host)) return false;
   return !CLOSED_SUFFIXES.some((suffix) => host === suffix || host.endsWith(`.${suffix}`));
 }
 
 /**
- * Which IP addresses a server may be asked to fetch from: public unicast only. Sources: the IANA special-purpose
- * address registries for IPv4 and IPv6 (RFC 6890), and the metadata services of the large clouds.
+ * Only public unicast addresses may be fetched from. Sources of the ranges: the IANA special-purpose address registries
+ * for IPv4 and IPv6 (RFC 6890), and the metadata services of the large clouds.
  */
 
 /** `[address, prefix length]` of IPv4 ranges that are not public. */
@@ -160,7 +160,7 @@ const CLOSED_V4: readonly (readonly [string, number])[] = [
   ['240.0.0.0', 4], // reserved, broadcast
 ];
 
-/** IPv6 ranges inside the global unicast space 2000::/3 that are not public; all outside it is closed anyway. */
+/** IPv6 ranges in the global unicast space 2000::/3 that are not public; addresses outside it are never public. */
 const CLOSED_V6: readonly (readonly [string, number])[] = [
   ['2001::', 23], // protocol assignments: Teredo, ORCHID, benchmarks
   ['2001:db8::', 32], // documentation
@@ -199,7 +199,7 @@ export function ipv6Groups(host: string): number[] {
 export const isLoopbackV6 = (groups: readonly number[]): boolean =>
   groups.every((group, i) => group === (i === 7 ? 1 : 0));
 
-/** Addresses that stand for an IPv4 address are judged by that one. */
+/** An address that embeds an IPv4 address is public if that one is. */
 export function isPublicV6(groups: readonly number[]): boolean {
   const embedded = embeddedV4(groups);
   if (embedded !== undefined) return isPublicV4Value(embedded);

@@ -3,29 +3,28 @@ import type { Account, AppServices, KeyClaims, Scope } from '../jobs/app-service
 import type { AppContext, AppMiddleware } from './context.ts';
 import { type Refusal, refuse } from './refusals.ts';
 
-/** A key of ours is some 400 characters long; nothing near this bound is one. */
+/** API keys have about 400 characters; longer tokens are not parsed. */
 const MAX_TOKEN_CHARS = 4096;
 const BEARER = /^Bearer +(\S+) *$/i;
-/** Another scheme, or a key without one, is no key that could be wrong. */
+/** Without this scheme the key counts as missing, not as invalid. */
 const BEARER_SCHEME = /^Bearer +\S/i;
 
 const KEY_CHECK_MS = 15_000;
 
 /**
- * Whether the key of a request that is answered for minutes is still good and has the scope, looked at four times a
- * minute.
+ * Whether the key of a long-running request is still valid and has the scope, checked four times a minute.
  */
 export function keyCheck(c: AppContext, scope: Scope): () => Promise<boolean> {
   let checkedAt = Date.now();
-  let isGood = true;
+  let isValid = true;
   return async () => {
-    if (isGood && Date.now() - checkedAt >= KEY_CHECK_MS) {
+    if (isValid && Date.now() - checkedAt >= KEY_CHECK_MS) {
       checkedAt = Date.now();
       const claims = await claimsOf(c);
       const principal = claims && (await c.get('services').keys.find(claims));
-      isGood = principal?.scopes.has(scope) === true;
+      isValid = principal?.scopes.has(scope) === true;
     }
-    return isGood;
+    return isValid;
   };
 }
 
@@ -36,7 +35,7 @@ async function claimsOf(c: AppContext): Promise<KeyClaims | undefined> {
 
 /**
  * Verifies the bearer key and puts its principal into the context; 401 otherwise. A key that floods the service is
- * refused before the database is asked for it.
+ * refused before the database is queried.
  */
 export const authenticate: AppMiddleware = async (c, next) => {
   if (!BEARER_SCHEME.test(c.req.header('Authorization') ?? ''))
@@ -50,7 +49,7 @@ export const authenticate: AppMiddleware = async (c, next) => {
   return next();
 };
 
-/** 403 where the key lacks the scope. Comes behind `authenticate`. */
+/** 403 if the key lacks the scope. Must run after `authenticate`. */
 export function requireScope(scope: Scope): AppMiddleware {
   return async (c, next) => {
     if (!c.get('principal').scopes.has(scope)) return refuse(c, { kind: 'missing_scope', scope });
@@ -58,12 +57,12 @@ export function requireScope(scope: Scope): AppMiddleware {
   };
 }
 
-/** The platform counts in windows of a minute and does not report how much of one is left. */
+/** The platform counts in windows of a minute and does not report the remaining time. */
 export const FLOOD_REFUSAL: Refusal = { kind: 'too_many_requests', retryAfterSeconds: 60 };
 
 /**
- * Refuses a client's address that floods the service, before anything else is done for it. The header is Cloudflare's:
- * a client cannot set it. Where it is absent, nothing stands in front of the Worker.
+ * Refuses requests from an address that floods the service, before any other work. Cloudflare sets the header, and a
+ * client cannot. If it is absent, the Worker does not run behind Cloudflare, and addresses are not limited.
  */
 export const limitClient: AppMiddleware = async (c, next) => {
   const address = c.req.header('CF-Connecting-IP');
@@ -75,10 +74,10 @@ const READS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
  * Counts the request in its account's window for the endpoint and reports the count to the client. A request beyond
- * the limit goes on: other faults of it are reported first, and `endpoint.ts` refuses it right before its work
- * begins. Comes behind `authenticate`, before everything that may refuse.
+ * the limit is still checked, because its other faults are reported first; `endpoint.ts` refuses it before its work.
+ * Must run after `authenticate` and before every other middleware that may refuse.
  *
- * @param endpoint route pattern; undefined for addresses and methods that there are none for, which share one window
+ * @param endpoint route pattern; undefined for unknown addresses and methods, which share one window
  */
 export function countRequest(endpoint?: string): AppMiddleware {
   return async (c, next) => {
@@ -93,10 +92,9 @@ export function countRequest(endpoint?: string): AppMiddleware {
 }
 
 /**
- * The same for an address that is itself the credential: the endpoint calls it as soon as the address has named the
- * account.
+ * Counts a request whose address is the credential; the endpoint calls it when it knows the account.
  *
- * @param limit calls in a window
+ * @param limit calls per window
  */
 export async function countAddressCall(c: AppContext, accountId: string, limit: number): Promise<void> {
   const headers = await countCall(c, accountId, limit, `${c.req.method} ${routePath(c)}`);
@@ -114,7 +112,7 @@ async function countCall(c: AppContext, accountId: string, limit: number, name: 
   ];
 }
 
-/** Whether the account may start another job or stream, beside those that it has begun. */
+/** Whether the account can pay for another job or stream in addition to its unfinished ones. */
 export async function canPay({ credit }: AppServices, account: Account): Promise<boolean> {
   return account.subscribed || (await credit.suffices(account.id));
 }

@@ -2,17 +2,17 @@ import type { Context, MiddlewareHandler } from 'hono';
 import type { AppServices, Principal } from '../jobs/app-services.ts';
 import type { Place } from '../jobs/upload-bodies.ts';
 
-/** What the middleware puts into a request's context. */
+/** Values that the middleware sets in a request's context. */
 export interface AppVariables {
   requestId: string;
   services: AppServices;
-  /** Set after `authenticate` only. */
+  /** Set by `authenticate`. */
   principal: Principal;
-  /** The place of a request whose body is not small; given back when it has been answered. */
+  /** The place of a request whose body is not small; released after the answer. */
   bodyPlace?: Place;
-  /** Set where errors are answered in OpenAI's form. */
+  /** Set if errors are answered in OpenAI's form. */
   errorForm?: 'openai';
-  /** Where the account stands in its rate window; unset for requests without a key. */
+  /** State of the account's rate window; unset for requests without a key. */
   rate?: { readonly exceeded: boolean; readonly resetSeconds: number };
 }
 

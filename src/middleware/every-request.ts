@@ -4,7 +4,7 @@ import type { AppContext, AppMiddleware } from './context.ts';
 
 export const REQUEST_ID_HEADER = 'X-Request-Id';
 
-/** Gives every request an id, and every answer a header with it. Must come first. */
+/** Gives every request an id, which every answer has as a header. Must be the first middleware. */
 export const requestId: AppMiddleware = async (c, next) => {
   c.set('requestId', crypto.randomUUID());
   await next();
@@ -12,8 +12,8 @@ export const requestId: AppMiddleware = async (c, next) => {
 };
 
 /**
- * One line for every answered request. It names the matched route rather than the address: addresses can hold upload
- * tickets and whatever else a caller pastes into them.
+ * Logs one line per answered request, with the matched route instead of the address: addresses can contain upload
+ * tickets and other secrets.
  */
 export const requestLog: AppMiddleware = async (c, next) => {
   const startedAt = Date.now();
@@ -29,14 +29,14 @@ export const requestLog: AppMiddleware = async (c, next) => {
   });
 };
 
-/** Answers are private to a key, unless they say otherwise, and must be taken for what they say they are. */
+/** Forbids caching, unless an answer sets Cache-Control, and content sniffing. */
 export const answerHeaders: AppMiddleware = async (c, next) => {
   await next();
   if (!c.res.headers.has('Cache-Control')) c.res.headers.set('Cache-Control', 'no-store');
   c.res.headers.set('X-Content-Type-Options', 'nosniff');
 };
 
-// Any origin may call: the credential is a header that a browser never adds by itself, so there is nothing to forge.
+// Any origin may call: browsers never add the credential, a header, by themselves, so that requests cannot be forged.
 const shared = honoCors({
   origin: '*',
   allowMethods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
@@ -59,39 +59,39 @@ const shared = honoCors({
 });
 
 /**
- * Opens the service to browser pages of any origin; answers preflight requests itself and leaves a bare OPTIONS alone.
+ * Permits requests from pages of any origin. Answers preflight requests; passes other OPTIONS requests on.
  */
 export const cors: AppMiddleware = (c, next) => {
   const preflight = c.req.header('Access-Control-Request-Method') !== undefined;
   return c.req.method === 'OPTIONS' && !preflight ? next() : shared(c, next);
 };
 
-/** Bytes that are read of an unwanted body, more than any address takes; beyond it the connection is cut. */
+/** Most bytes that are drained, more than any endpoint accepts; beyond them the connection is cut. */
 const MAX_DRAINED_BYTES = 2 * 1024 ** 3;
 const MAX_DRAIN_MS = 5 * 60_000;
-/** Bodies up to this length are on their way already: nothing is gained by an answer before their end. */
+/** Bodies up to this length are in transit already, so that an early answer would not help. */
 const SMALL_BODY_BYTES = 64 * 1024;
 
 /**
- * Reads what is left of a request's body that was answered without it, and drops it. The runtime cuts the connection of
- * a request that is answered and not read, and a client that still sends then sees a reset in place of the answer.
+ * Reads and drops the unread rest of a body after the answer. The runtime cuts the connection of a request that is
+ * answered but not read; a client that is still sending then gets a connection reset instead of the answer.
  *
- * A refusal of a large body is sent before the body is read, so that a client that listens while it sends can stop, and
- * held open while the body is dropped, so that one that only listens afterwards gets it as well.
+ * A refusal of a large body is sent before the body is read, so that a client that reads while it sends can stop. The
+ * answer stays open until the body is dropped, so that a client that reads only after sending gets it, too.
  */
 export const drain: AppMiddleware = async (c, next) => {
   await next();
   const { body } = c.req.raw;
   if (!body || body.locked) return;
   const isSmall = Number(c.req.header('Content-Length') ?? Number.POSITIVE_INFINITY) <= SMALL_BODY_BYTES;
-  // The answer to HEAD has no body that could be held open.
+  // The answer to HEAD has no body that could stay open.
   if (isSmall || c.res.status < 400 || c.req.method === 'HEAD') await drop(body);
   else await answerMeanwhile(c, body);
 };
 
 async function answerMeanwhile(c: AppContext, body: ReadableStream<Uint8Array>): Promise<void> {
   const answer = new Uint8Array(await c.res.arrayBuffer());
-  // With a length the client knows that it has the whole answer, while the connection waits for the rest of the body.
+  // With a Content-Length the client can use the answer before the connection ends.
   const { readable, writable } = new FixedLengthStream(answer.length);
   const writer = writable.getWriter();
   const finish = async () => {
@@ -100,7 +100,7 @@ async function answerMeanwhile(c: AppContext, body: ReadableStream<Uint8Array>):
       await drop(body);
       await writer.close();
     } catch {
-      // The client has gone, with or without its answer.
+      // The client closed the connection.
     }
   };
   c.executionCtx.waitUntil(finish());
@@ -109,7 +109,7 @@ async function answerMeanwhile(c: AppContext, body: ReadableStream<Uint8Array>):
 
 async function drop(body: ReadableStream<Uint8Array>): Promise<void> {
   const reader = body.getReader();
-  // Ends a read that waits for a client which sends no more.
+  // Ends a read when the client stops sending.
   const tooLate = setTimeout(() => void reader.cancel().catch(() => undefined), MAX_DRAIN_MS);
   try {
     let droppedBytes = 0;
@@ -119,7 +119,7 @@ async function drop(body: ReadableStream<Uint8Array>): Promise<void> {
       droppedBytes += next.value.length;
     }
   } catch {
-    // The sender has gone: there is no one to answer.
+    // The client closed the connection.
   } finally {
     clearTimeout(tooLate);
     reader.releaseLock();

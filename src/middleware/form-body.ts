@@ -4,10 +4,10 @@ import type { AppContext } from './context.ts';
 import type { Refusal } from './refusals.ts';
 
 const FORM = 'multipart/form-data';
-/** All but the file: speaker references in base64, 8 MiB with their copies as bytes and as text. */
+/** All fields except the file; speaker references in base64 need the most. */
 const MAX_FIELD_BYTES = 8 * 1024 * 1024;
 const MAX_PARTS = 100;
-/** Fields of more bytes in all take turns. */
+/** Requests with more bytes of fields need a place. */
 const LARGE_FIELD_BYTES = 64 * 1024;
 const largeFields = new Places({ places: 2, perAccount: 1 });
 const RETRY_SECONDS = 5;
@@ -17,7 +17,7 @@ const TOO_SLOW = 'came too slowly: at least 8 KiB/s and no pause of more than 30
 const CUT_OFF = 'ended before the form did';
 const DASH = 0x2d;
 
-/** The text fields by name, in the order in which they came: `name[]` and `name[0]` are values of `name`. */
+/** The text fields by name, in the order of the form: `name[]` and `name[0]` are values of `name`. */
 export type FormFields = ReadonlyMap<string, readonly string[]>;
 
 export type Form =
@@ -25,18 +25,18 @@ export type Form =
   | { readonly ok: false; readonly error: Refusal };
 
 export interface FormOptions {
-  /** Bound of the whole body. */
+  /** Maximum size of the whole body. */
   readonly maxBytes: number;
   /** Name of the part with the file. */
   readonly fileField: string;
-  /** Takes the file's bytes as they come, to the end. What it refuses, the request is refused for. */
+  /** Reads the file's bytes to their end. Returns a refusal to refuse the request. */
   readonly takeFile: (bytes: ReadableStream<Uint8Array>) => Promise<Refusal | undefined>;
 }
 
 /**
- * Reads a form whose file is streamed on, wherever it stands among the fields. The order of the checks is the
- * contract's: size (413), Content-Type (415), form (400). Large fields keep their place in the isolate until
- * `bodyPlace` is released.
+ * Reads a form and streams its file, which may come before or after the fields. The order of the checks is the
+ * contract's: size (413), Content-Type (415), form (400). Large fields occupy a place of the isolate until `bodyPlace` is
+ * released.
  */
 export async function readForm(c: AppContext, options: FormOptions): Promise<Form> {
   const tooLarge: Refusal = { kind: 'body_too_large', maxBytes: options.maxBytes };
@@ -69,7 +69,7 @@ async function readParts(parts: PartReader, { fileField, takeFile }: FormOptions
       if (hasFile) throw new Refused(invalid('must be sent exactly once', fileField));
       hasFile = true;
       const refusal = await takeFile(parts.fileStream()).catch((error: unknown) => {
-        // What the sender did wrong is the cause of whatever the receiver fails with.
+        // A fault of the request is the cause of the receiver's error.
         throw parts.fault ?? error;
       });
       if (refusal) return { ok: false, error: refusal };
@@ -89,9 +89,9 @@ type Part =
   | { readonly kind: 'file' | 'file end' }
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
 
-/** Cuts a body into fields and the pieces of its file. Memory holds one chunk, and the fields. */
+/** Splits a body into fields and chunks of its file. Memory holds one chunk and the fields. */
 class PartReader {
-  /** What reading failed with. */
+  /** Error of the last read. */
   fault: unknown;
   readonly #parser: Parser;
   readonly #parts: Part[] = [];
@@ -100,7 +100,7 @@ class PartReader {
   #fileBytes = 0;
   #isWhole = false;
   #isEnded = false;
-  /** At the end of what came so far. */
+  /** Dashes at the end of the last chunk, not parsed yet. */
   #dashes = new Uint8Array(0);
 
   constructor(
@@ -132,7 +132,7 @@ class PartReader {
     });
   }
 
-  /** @throws Refused, TooSlow, and what the body fails with */
+  /** @throws Refused, TooSlow, or an error of the body */
   async next(fileField = this.#fileField): Promise<Part | undefined> {
     this.#fileField = fileField;
     try {
@@ -144,7 +144,7 @@ class PartReader {
     }
   }
 
-  /** The bytes of the file that has begun. */
+  /** The bytes of the current file. */
   fileStream(): ReadableStream<Uint8Array> {
     return new ReadableStream<Uint8Array>({
       pull: async (controller) => {
@@ -162,7 +162,7 @@ class PartReader {
     if (!chunk) return this.#end();
     this.#totalBytes += chunk.length;
     if (this.#totalBytes > this.maxBytes) throw new Refused({ kind: 'body_too_large', maxBytes: this.maxBytes });
-    // What follows the form is read to its end, and dropped.
+    // Bytes after the form are read and dropped.
     if (this.#isWhole) return;
     this.#parse(() => this.#parser.write(this.#withoutDashes(chunk)));
     await this.#boundFields();
@@ -178,7 +178,7 @@ class PartReader {
     if (!this.#isWhole) throw new Refused(invalid(CUT_OFF));
   }
 
-  /** The parser misses the end of a form whose last two dashes come in different chunks: they wait for what follows. */
+  /** Holds trailing dashes back: the parser misses the end of a form if its last two dashes are in different chunks. */
   #withoutDashes(chunk: Uint8Array): Uint8Array {
     const text = new Uint8Array(this.#dashes.length + chunk.length);
     text.set(this.#dashes);

@@ -3,21 +3,21 @@ import { type Patience, PatientReader, Places, TooSlow } from '../jobs/upload-bo
 import type { AppContext } from './context.ts';
 import type { Refusal } from './refusals.ts';
 
-/** Room for a `data:` URL of 8 MiB of audio (10.7 MiB in base64) with everything else beside it. */
+/** Room for a `data:` URL of 8 MiB of audio (10.7 MiB in base64) and the other fields. */
 const JSON_BODY_MAX_BYTES = 12 * 1024 * 1024;
-/** The contract's deepest body has three levels; unknown fields get some more. */
+/** The contract's deepest body has three levels; unknown fields may be deeper. */
 export const JSON_MAX_DEPTH = 32;
-/** Bounds the memory that a small body can blow up to when it is parsed. */
+/** Bounds the memory of a parsed body, which can be a multiple of its text. */
 export const JSON_MAX_VALUES = 20_000;
 
 export type JsonBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: Refusal };
 
 /**
  * Reads a request's JSON body. The order of the checks is the contract's: size (413), Content-Type (415), syntax (400).
- * The bound on the size is kept while reading, so that a body without a Content-Length is bounded too. A body that
- * grows waits for its place in the isolate before it is read on, and keeps it until the request has been answered.
+ * The size is checked while reading, so that a body without a Content-Length is bounded, too. A body that grows beyond a
+ * threshold waits for a place in the isolate before reading continues, and keeps the place until the answer.
  *
- * @param whenEmpty what an empty body stands for, whatever its Content-Type; without it, an empty body is no JSON
+ * @param whenEmpty value of an empty body with any Content-Type; without it, an empty body is a fault
  */
 export async function readJsonBody(c: AppContext, whenEmpty?: object): Promise<JsonBody> {
   const declaredBytes = Number(c.req.header('Content-Length') ?? 0);
@@ -29,7 +29,7 @@ export async function readJsonBody(c: AppContext, whenEmpty?: object): Promise<J
   if (bytes === 'too_slow') return invalid(TOO_SLOW);
   if (bytes === 'no_place')
     return { ok: false, error: { kind: 'too_many_requests', retryAfterSeconds: RETRY_SECONDS } };
-  // Some HTTP libraries name a type even where they send nothing: aiohttp says application/octet-stream.
+  // Some HTTP libraries send a type without a body: aiohttp sends application/octet-stream.
   if (bytes.length === 0 && whenEmpty) return { ok: true, value: whenEmpty };
   if (!isJsonLike(c.req.header('Content-Type'))) return { ok: false, error: { kind: 'media_type' } };
   if (bytes.length === 0) return invalid('is empty: send a JSON object');
@@ -38,7 +38,7 @@ export async function readJsonBody(c: AppContext, whenEmpty?: object): Promise<J
   return parsed.ok || coding === 'identity' ? parsed : invalid('is encoded (Content-Encoding): send it as it is');
 }
 
-/** Whether a Content-Type says JSON, or one of the types that careless clients send with JSON, or nothing at all. */
+/** Whether a Content-Type is JSON, absent, or a default type that clients send with JSON by mistake. */
 export function isJsonLike(contentType: string | undefined): boolean {
   const type = (contentType ?? '').split(';', 1)[0].trim().toLowerCase();
   return (
@@ -80,8 +80,8 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
 /**
- * Looks for a document that would cost far more memory than its text, before it is parsed: a few megabytes of `[[[[` or
- * `{},{},` parse into hundreds. Strings are skipped, whatever they hold.
+ * Finds a document that would need far more memory than its text, before it is parsed: a few megabytes of `[[[[` or
+ * `{},{},` become hundreds. Strings are skipped.
  */
 export function structureFault(text: string): string | undefined {
   let depth = 0;
@@ -103,7 +103,7 @@ export function structureFault(text: string): string | undefined {
   return undefined;
 }
 
-/** Index of the quote that ends the string which starts at `from`; the text's length where there is none. */
+/** Index of the quote that ends the string at `from`; the text's length if there is none. */
 function endOfString(text: string, from: number): number {
   const quote = text.indexOf('"', from);
   if (quote === -1) return text.length;
@@ -117,24 +117,23 @@ function endOfString(text: string, from: number): number {
 }
 
 const FIRST_BYTES = 16 * 1024;
-/** Bodies from this size on are counted: a thousand senders who stop before it hold 64 MB for a few seconds. */
+/** Larger bodies need a place; a thousand stalled senders of smaller ones hold 64 MB for a few seconds. */
 const COUNTED_BYTES = 64 * 1024;
-/** Bodies from this size on take turns: only those with a recording inside are so large. */
+/** Larger bodies need one of the few `largeBodies` places: only bodies with a recording are this large. */
 const LARGE_BODY_BYTES = 1024 * 1024;
-/** At most 16 MiB. */
+/** At most 16 MiB in total. */
 const mediumBodies = new Places({ places: 16, perAccount: 4 });
-/** One is parsed while the next one comes: some 35 MB and 12 MB, beside what a job in the same isolate holds. */
+/** One is parsed (about 35 MB) while the next one is received (12 MB), next to the memory of a job in the isolate. */
 const largeBodies = new Places({ places: 2, perAccount: 1 });
 const RETRY_SECONDS = 5;
-/** All of a body, or all of a large one from where its turn is there: 8 MiB of audio at 1.5 Mbit/s. */
+/** For a whole body; a place restarts the time. Enough for 8 MiB of audio at 1.5 Mbit/s. */
 const PATIENCE = { pauseMs: 15_000, totalMs: 60_000 } satisfies Patience;
 const TOO_SLOW = `came too slowly: it has ${PATIENCE.totalMs / 1000} s, and no more than ${PATIENCE.pauseMs / 1000} s without a byte. Upload a recording (POST /v1/media/input) instead`;
 
 type Unread = 'too_large' | 'broken' | 'too_slow' | 'no_place';
 
 /**
- * Into one buffer: a chunk of a byte comes in a buffer of four thousand, and a slow sender could fill an isolate with
- * those.
+ * Reads the body into one buffer: each tiny chunk pins a 4 KB buffer, with which a slow sender could fill the isolate.
  */
 async function readBounded(c: AppContext): Promise<Uint8Array | Unread> {
   const { body } = c.req.raw;
@@ -145,8 +144,8 @@ async function readBounded(c: AppContext): Promise<Uint8Array | Unread> {
     let sizeBytes = 0;
     for (let chunk = await reader.read(); chunk; chunk = await reader.read()) {
       const end = sizeBytes + chunk.length;
-      if (end > JSON_BODY_MAX_BYTES) return 'too_large'; // the rest is drained with the answer
-      // What is not read yet waits with the sender.
+      if (end > JSON_BODY_MAX_BYTES) return 'too_large'; // `drain` reads the rest
+      // While this waits, backpressure stops the sender.
       if (!(await hasPlace(c, sizeBytes, end, reader))) return 'no_place';
       if (end > bytes.length) {
         const larger = new Uint8Array(Math.min(JSON_BODY_MAX_BYTES, Math.max(end, 2 * bytes.length)));
@@ -164,7 +163,7 @@ async function readBounded(c: AppContext): Promise<Uint8Array | Unread> {
   }
 }
 
-/** Takes the place that a body needs which grows from one size to another, and gives back the one that it had. */
+/** Takes the place that a body needs when it grows, and releases its previous place. */
 async function hasPlace(c: AppContext, from: number, to: number, reader: PatientReader): Promise<boolean> {
   const grewBeyond = (size: number) => from <= size && to > size;
   const places = grewBeyond(LARGE_BODY_BYTES) ? largeBodies : grewBeyond(COUNTED_BYTES) ? mediumBodies : undefined;

@@ -4,14 +4,14 @@ import type { Scope } from '../jobs/app-services.ts';
 import { LEAST_CREDIT_SECONDS } from '../jobs/end-job.ts';
 import type { AppContext, AppMiddleware } from './context.ts';
 
-/** The end of a stream is unknown; an earlier retry is no use. */
+/** The end of a stream is unknown; an earlier retry would hardly succeed. */
 const STREAMS_RETRY_SECONDS = 10;
-/** In which a load that was too high may have gone down. */
+/** Time in which an overload may end. */
 const OVERLOAD_RETRY_SECONDS = 5;
 
 const UNAVAILABLE_RETRY_SECONDS = 10;
 
-/** Every way in which a request is turned down. */
+/** Reasons to refuse a request. */
 export type Refusal =
   | { readonly kind: 'invalid'; readonly errors: readonly FieldError[] }
   | { readonly kind: 'unauthorized'; readonly reason: 'missing' | 'invalid' }
@@ -30,7 +30,7 @@ export type Refusal =
   | { readonly kind: 'upgrade_required' | 'websocket_version' }
   | { readonly kind: 'unavailable' | 'internal' };
 
-/** The answer to a refused request, in the error format of the contract or, at addresses of OpenAI's, in theirs. */
+/** The answer to a refused request, in the error format of the contract or of OpenAI. */
 export function refuse(c: AppContext, refusal: Refusal): Response {
   switch (refusal.kind) {
     case 'invalid': {
@@ -43,7 +43,7 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       return c.json(body, 400);
     }
     case 'unauthorized':
-      // RFC 6750 §3: the challenge names an error only where a credential was sent.
+      // RFC 6750 §3: the challenge names an error only if a credential was sent.
       c.header(
         'WWW-Authenticate',
         `Bearer realm="rollcall"${refusal.reason === 'invalid' ? ', error="invalid_token"' : ''}`,
@@ -122,7 +122,7 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
   }
 }
 
-/** Whole binary units, as the documentation has them. */
+/** Size in binary units, as in the documentation. */
 function sizeText(bytes: number): string {
   const mebibytes = bytes / 1024 ** 2;
   return mebibytes < 1024 ? `${mebibytes} MiB` : `${mebibytes / 1024} GiB`;
@@ -138,7 +138,7 @@ function apiError(c: AppContext, status: ApiErrorStatus, message: string): Respo
 
 export type OpenAiErrorStatus = 400 | 401 | 402 | 403 | 404 | 405 | 409 | 413 | 415 | 416 | 426 | 429 | 500 | 503 | 504;
 
-/** Has all errors of an address answered in OpenAI's form. Must come before everything that may refuse. */
+/** Answers all errors of an address in OpenAI's form. Must run before every middleware that may refuse. */
 export const answerErrorsAsOpenAi: AppMiddleware = async (c, next) => {
   c.set('errorForm', 'openai');
   return next();
@@ -168,7 +168,7 @@ export function openAiErrorBody(
   return { error: { message, type, param, code: code ?? usual } };
 }
 
-/** The answer with that body. OpenAI's clients repeat a request after a 5xx, which would make another job. */
+/** Answers an error. OpenAI's clients repeat a request after a 5xx, which would create another job. */
 export function answerOpenAiError(c: AppContext, status: OpenAiErrorStatus, body: OpenAiError): Response {
   if (status === 503 || status === 504) c.header('X-Should-Retry', 'false');
   return c.json(body, status);

@@ -10,15 +10,15 @@ import {
 } from '../jobs/app-services.ts';
 import { importSigningKey, importSigningKeys, type SigningKeys } from './signed-tokens.ts';
 
-/** The only algorithm that is ever signed with or accepted; `none` and every other one fail verification. */
+/** The only algorithm that signs or is accepted; `none` and every other one fail verification. */
 const ALGORITHM = 'HS256';
 const ISSUER = 'rollcall';
-/** Keeps API keys and upload tickets, which one secret signs, from passing for each other. */
+/** Distinguishes API keys from upload tickets, which the same secret signs. */
 const AUDIENCE = 'rollcall:api';
-/** How far the clock of who signs a key may be ahead. */
+/** How far the signer's clock may be ahead. */
 const CLOCK_SKEW_SECONDS = 60;
 
-/** What an API key says. Times are milliseconds since the Unix epoch; the token keeps whole seconds. */
+/** Claims of an API key. Times are milliseconds since the Unix epoch; the token keeps whole seconds. */
 export interface ApiKeyClaims extends KeyClaims {
   readonly issuedAt: number;
   readonly expiresAt?: number;
@@ -44,7 +44,7 @@ export async function signApiKey(input: ApiKeyClaims & { readonly signingKey: st
 
 /**
  * Verifies API keys: the signature, the claims and the expiry by jose, then the key's row and its account in D1.
- * @throws Error from `find` when D1 fails: that is not the caller's bad key
+ * @throws Error from `find` when D1 fails: the key may be valid
  */
 export function createKeyService({ db, ...signingKeys }: { db: D1Database } & SigningKeys): KeyService {
   const secrets = lazily(() => importSigningKeys(signingKeys));
@@ -59,7 +59,7 @@ export function createKeyService({ db, ...signingKeys }: { db: D1Database } & Si
     async find(claims) {
       const found = await findKeyAccount(db, claims.keyId, claims.accountId, Date.now());
       if (!found) return undefined;
-      // A row whose scopes were narrowed binds keys that were handed out before.
+      // The scopes of a row may be narrowed after its key was issued.
       const scopes = new Set(claims.scopes.filter((scope) => found.scopes.includes(scope)));
       return { account: found.account, keyId: claims.keyId, scopes, origins: claims.origins };
     },
@@ -78,7 +78,7 @@ async function readClaims(token: string, secret: CryptoKey): Promise<KeyClaims |
     const { sub, jti, scope, origins, iat = 0 } = payload;
     if (iat > Date.now() / 1000 + CLOCK_SKEW_SECONDS) return undefined;
     if (typeof sub !== 'string' || typeof jti !== 'string' || typeof scope !== 'string') return undefined;
-    // What we signed is of the type that we signed.
+    // The signature is valid, so `origins` has the type that `signApiKey` wrote.
     return { accountId: sub, keyId: jti, scopes: parseScopes(scope), origins: origins as string[] | undefined };
   } catch (error) {
     if (error instanceof errors.JOSEError) return undefined;
@@ -86,7 +86,7 @@ async function readClaims(token: string, secret: CryptoKey): Promise<KeyClaims |
   }
 }
 
-/** Calls `make` once, when it is first needed. */
+/** Calls `make` once, at the first use. */
 function lazily<T>(make: () => T): () => T {
   let made: { value: T } | undefined;
   return () => {
@@ -95,7 +95,7 @@ function lazily<T>(make: () => T): () => T {
   };
 }
 
-/** NULL stands for the default. */
+/** NULL means the default. */
 interface RateLimitsRow {
   readonly post_limit: number | null;
   readonly get_limit: number | null;
@@ -110,7 +110,7 @@ interface KeyAccountRow extends RateLimitsRow {
 }
 
 /**
- * The account that a living key belongs to, with the scopes of the key's row.
+ * The account of a valid key, with the scopes of the key's row.
  * @param now milliseconds since the Unix epoch
  * @returns undefined for a key that is unknown, revoked, expired or another account's
  */
@@ -134,7 +134,7 @@ export async function findKeyAccount(
   return { account, scopes: parseScopes(row.scopes) };
 }
 
-/** What an account may send, for calls that name it without a key; undefined for an unknown one. */
+/** Rate limits of an account, for calls that name it without a key; undefined for an unknown account. */
 export async function findRateLimits(db: D1Database, accountId: string): Promise<RateLimits | undefined> {
   const row = await db
     .prepare('SELECT post_limit, get_limit FROM accounts WHERE id = ?1')
@@ -150,12 +150,12 @@ function rateLimitsOf(row: RateLimitsRow): RateLimits {
   };
 }
 
-/** Scopes as a token and a row of `api_keys` hold them: separated by single spaces. */
+/** Scopes in the form of tokens and of `api_keys`: separated by single spaces. */
 export function formatScopes(scopes: readonly Scope[]): string {
   return scopes.join(' ');
 }
 
-/** The known scopes in a text of scopes; others are left out. */
+/** The known scopes in a text of scopes; unknown ones are ignored. */
 export function parseScopes(text: string): Scope[] {
   const named = new Set(text.split(' '));
   return SCOPES.filter((scope) => named.has(scope));

@@ -8,24 +8,24 @@ import { storeUpload } from './r2-uploads.ts';
 import { importSigningKey, importSigningKeys, type SigningKeys, signTicket, verifyTicket } from './signed-tokens.ts';
 
 const HOUR_MS = 3600 * 1000;
-/** The contract asks for an hour at least; the start of an upload is what counts. */
+/** The contract requires at least an hour. An upload must begin within this time; it may end later. */
 const TICKET_TTL_MS = 2 * HOUR_MS;
 export const MEDIA_TTL_MS = 48 * HOUR_MS;
 /**
- * Clocks of machines may differ by less: a job that is sent right after an upload must not get the recording of before.
+ * Longest difference between the clocks of machines: a job right after an upload must get the new recording.
  */
 const CLOCK_SLACK_MS = 2000;
 
 export interface MediaDependencies extends SigningKeys {
   readonly db: D1Database;
   readonly bucket: R2Bucket;
-  /** With these, bytes go to and from the bucket directly instead of through the Worker. */
+  /** If set, bytes go to and from the bucket directly instead of through the Worker. */
   readonly s3?: S3Credentials;
   /** Milliseconds since the Unix epoch. */
   readonly now: () => number;
 }
 
-/** A recording's object; the ETag pins it where others can write to its key. */
+/** A recording's object; the ETag pins it if an upload address can overwrite its key. */
 interface Recording {
   readonly key: string;
   readonly sizeBytes: number;
@@ -36,16 +36,15 @@ interface Recording {
 /** Uploaded recordings, each private to its account. Names are those after `media://`. */
 export interface MediaStore extends MediaService {
   /**
-   * The stored object that had a recording's name at that moment (now by default), though the name may stand for
-   * another since; the one of now where there was none then. Undefined when there is none, or it was past its 48 hours
-   * at that moment.
+   * The object that had a recording's name at `asOf` (default: now), even if it was replaced since; without one, the
+   * current object. Undefined if there is none that had not expired at `asOf`.
    */
   resolve(accountId: string, name: string, asOf?: number): Promise<Recording | undefined>;
 }
 
 /**
- * Recordings in R2, their names in D1. Every upload gets an object of its own under a key that cannot be guessed; the
- * name moves to it once it is whole, so that an upload that breaks off leaves the recording of before in place.
+ * Recordings in R2, their names in D1. Every upload gets a new object under a key that cannot be guessed; the name moves
+ * to the object when it is complete, so that an interrupted upload leaves the previous recording in place.
  */
 export function createMediaService({ db, bucket, s3, now, ...signingKeys }: MediaDependencies): MediaStore {
   const rows = createMediaRows(db);
@@ -72,7 +71,7 @@ export function createMediaService({ db, bucket, s3, now, ...signingKeys }: Medi
     (accountId: string, name: string): MediaUpload['store'] =>
     async (body, contentLength) => {
       const objectKey = `media/${accountId}/${crypto.randomUUID()}`;
-      // The claim is what the sweep finds should this process die before the name points to the object.
+      // If this process dies before `publish`, the sweep finds the object by the claim.
       await rows.claim(accountId, objectKey, now(), now() + MEDIA_TTL_MS);
       const facts = { contentLength, maxBytes: RECORDING_MAX_BYTES, accountId };
       const stored = await storeUpload(bucket, objectKey, body, facts);
@@ -108,7 +107,7 @@ export function createMediaService({ db, bucket, s3, now, ...signingKeys }: Medi
     async createDownload(accountId, name, origin) {
       const recording = await resolve(accountId, name);
       if (!recording) return undefined;
-      // The bucket knows nothing of the 48 hours: the address must not outlive them.
+      // The bucket does not enforce the 48 hours, so the address must not outlive them.
       const ttlMs = Math.min(TICKET_TTL_MS, recording.expiresAt - now());
       if (direct) return { url: await direct.downloadAddress(recording.key, now(), ttlMs) };
       return { url: `${origin}/v1/media/download/${await ticketFor('download', accountId, name)}` };
@@ -122,7 +121,7 @@ export function createMediaService({ db, bucket, s3, now, ...signingKeys }: Medi
       const object = recording && (await bucket.head(recording.key));
       if (!object) return refused('not_found');
       const { key, size: sizeBytes, etag, httpEtag } = object;
-      // Without the known length the answer would have no Content-Length.
+      // Without FixedLengthStream the answer would have no Content-Length.
       const open = (range: { offset: number; length: number }) =>
         objectBody(bucket, { key, sizeBytes, etag }, range).pipeThrough(new FixedLengthStream(range.length));
       return { ok: true, value: { name, sizeBytes, etag: httpEtag, open } };
@@ -150,13 +149,16 @@ export interface StoredMedia {
 const LIST_PAGE = 1000;
 
 /**
- * Uploads that go to the bucket without passing the Worker. Each address has a new key in a folder of the recording, so
+ * Uploads that go to the bucket directly. Each address has a new key in a folder of the recording, so
  * that a list of the folder shows its uploads; the latest one counts. A row of `media` makes the sweep delete the
  * object when it expires, even if it was never read.
  */
 export function createDirectUploads(bucket: R2Bucket, rows: MediaRows, credentials: S3Credentials) {
   return {
-    /** @param ttlMs how long the address is good; `mediaTtlMs` how long what it stored lives after that at most */
+    /**
+     * @param ttlMs lifetime of the address
+     * @param mediaTtlMs longest lifetime of the stored object after that
+     */
     async createAddress(
       accountId: string,
       name: string,
@@ -190,14 +192,14 @@ export function createDirectUploads(bucket: R2Bucket, rows: MediaRows, credentia
   };
 }
 
-/** Names can be long and telling; their hash is neither. */
+/** Hashed, because names can be long and private. */
 async function folderOf(accountId: string, name: string): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(name)));
   const hex = toHex(digest);
   return `media/${accountId}/${hex}/`;
 }
 
-/** Where and as whom objects are addressed through the S3 interface. */
+/** Access to the bucket through the S3 interface. */
 export interface S3Credentials {
   /** Address of the bucket, without a trailing slash. */
   readonly bucketUrl: string;
@@ -208,8 +210,8 @@ export interface S3Credentials {
 }
 
 /**
- * An address that permits one operation on one object, until it expires. The host is all that is signed of
- * the headers: the sender is free in its Content-Type.
+ * An address that permits one operation on one object, until it expires. Of the headers only
+ * the host is signed, so that the sender may use any Content-Type.
  *
  * @param now milliseconds since the Unix epoch
  */

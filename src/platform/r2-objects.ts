@@ -74,10 +74,10 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
     },
 
     async folders(prefix, limit, after) {
-      // Zero is the character after the slash: after everything in that folder.
+      // `0` is the character after `/`, so this key sorts after the whole folder.
       const startAfter = after === undefined ? undefined : `${prefix}${after}0`;
       const found: string[] = [];
-      // A page may hold fewer than asked for without being the last.
+      // A page may hold fewer than `limit` without being the last.
       for (let cursor: string | undefined; ; ) {
         const page = await bucket.list({ prefix, limit: limit - found.length, delimiter: '/', startAfter, cursor });
         found.push(...page.delimitedPrefixes.map((folder) => folder.slice(prefix.length, -1)));
@@ -88,7 +88,7 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
   };
 }
 
-/** Puts chunks into one reused part buffer; small objects take one put, larger ones a multipart upload. */
+/** Collects chunks in one reused buffer; small objects take one put, larger ones a multipart upload. */
 async function putStream(bucket: R2Bucket, key: string, chunks: ObjectChunks): Promise<void> {
   const text = new TextParts(PART_BYTES);
   let upload: NotedUpload | undefined;
@@ -121,22 +121,22 @@ const bodyOf = (bucket: R2Bucket, { key, size: sizeBytes, etag }: R2Object, offs
 const FIRST_BYTES = 64 * 1024;
 
 /**
- * Text as UTF-8 in parts of exactly `partBytes`, the last one shorter, out of one buffer: the output of a day is
- * hundreds of megabytes, and an array for every piece of it would be garbage that piles up. A character may lie in two
- * parts.
+ * Text as UTF-8 in parts of exactly `partBytes`, the last one shorter. One buffer is reused, because the output of a
+ * day-long recording has hundreds of megabytes, and an array per text would accumulate garbage. A character may be split
+ * between two parts.
  */
 export class TextParts {
   readonly #encoder = new TextEncoder();
   #buffer: Uint8Array<ArrayBuffer>;
   #used = 0;
-  /** Bytes of the last character that the part had no room for. */
+  /** Bytes of the last character that belong to the next part. */
   #rest = new Uint8Array(0);
 
   constructor(private readonly partBytes: number) {
     this.#buffer = new Uint8Array(Math.min(FIRST_BYTES, partBytes));
   }
 
-  /** @returns what of the text did not fit; then the part is full and has to be taken */
+  /** @returns the text that did not fit; if not empty, the part is full and must be taken */
   add(text: string): string {
     let left = text;
     while (left !== '') {
@@ -198,7 +198,7 @@ export class TextParts {
  * Bytes of one read. Objects are not read as one long stream: the local runtime buffers such a stream in memory and
  * blocks all other requests, and on the platform a stream that is open for minutes may break.
  */
-const PIECE_BYTES = 4 * 1024 * 1024;
+const READ_BYTES = 4 * 1024 * 1024;
 
 interface ObjectFile {
   readonly key: string;
@@ -207,11 +207,10 @@ interface ObjectFile {
 }
 
 /**
- * An object in R2, read in pieces.
+ * An object in R2, read in chunks.
  *
- * @param backoffMs pauses before the second, third … try of a piece
- * @throws from reads: SourceReadError when the object is gone or another one; whatever R2 failed with last, after the
- *   retries
+ * @param backoffMs pauses before the second, third … try of a chunk
+ * @throws from reads: SourceReadError if the object is missing or was replaced; the last error of R2 after the retries
  */
 export function objectSource(bucket: R2Bucket, file: ObjectFile, backoffMs: readonly number[]): ByteSource {
   const { key, sizeBytes, etag } = file;
@@ -243,7 +242,7 @@ export function objectSource(bucket: R2Bucket, file: ObjectFile, backoffMs: read
       return {
         async read() {
           if (isClosed || at >= sizeBytes) return undefined;
-          const bytes = await read(at, PIECE_BYTES);
+          const bytes = await read(at, READ_BYTES);
           at += bytes.length;
           return isClosed ? undefined : bytes;
         },
@@ -270,9 +269,9 @@ export function objectBody(
     {
       async pull(controller) {
         if (at >= end) return controller.close();
-        const piece = await source.read(at, Math.min(PIECE_BYTES, end - at));
-        at += piece.length;
-        controller.enqueue(piece);
+        const chunk = await source.read(at, Math.min(READ_BYTES, end - at));
+        at += chunk.length;
+        controller.enqueue(chunk);
         await pause();
       },
     },
@@ -280,7 +279,7 @@ export function objectBody(
   );
 }
 
-/** A recording that lies in memory. */
+/** A recording in memory. */
 export const bytesSource = (bytes: Uint8Array): ByteSource => ({
   sizeBytes: bytes.length,
   canSeek: true,

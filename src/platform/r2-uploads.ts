@@ -2,20 +2,20 @@ import type { Result } from '../audio/audio-ports.ts';
 import { type Patience, PatientReader, type Place, Places, TooSlow } from '../jobs/upload-bodies.ts';
 import { paused } from './event-loop.ts';
 
-/** R2 wants all parts but the last of one size, at least 5 MiB; one part is held in memory at a time. */
+/** R2 requires all parts but the last to have the same size, at least 5 MiB; one part is in memory at a time. */
 export const PART_BYTES = 5 * 1024 * 1024;
 
 export type UploadFault = { readonly kind: 'too_large' | 'empty' };
 type Stored<Fault = UploadFault> = Result<{ readonly sizeBytes: number }, Fault>;
 
-/** Each holds a part: 20 MiB in an isolate. */
+/** Concurrent uploads; each holds a part in memory: 20 MiB per isolate. */
 const clients = new Places({ places: 4, perAccount: 2 });
-/** A client that stops, or drips at less than 8 KiB/s, must not keep its place. */
+/** A client that pauses, or sends less than 8 KiB/s, must not keep its place. */
 const PATIENCE: Patience = { pauseMs: 30_000, minBytesPerMinute: 60 * 8 * 1024 };
 
 /**
- * `storeBody` for what a client sends. Without a Content-Length an isolate takes four at once, two of an account; the
- * others wait for their place, for 20 s at most.
+ * `storeBody` for the body of a client. Without a Content-Length an isolate stores four at once, two per account; further
+ * ones wait for at most 20 s.
  */
 export async function storeUpload(
   bucket: R2Bucket,
@@ -53,10 +53,10 @@ interface BodyFacts {
 /**
  * Stores a request's body under a key, in bounded memory.
  *
- * With a Content-Length the body goes to R2 as it comes; without one (chunked encoding) as a multipart upload, because
- * R2 must know the length of what it stores. A body that breaks off, or is refused, leaves no object behind.
+ * With a Content-Length the body is streamed to R2; without one (chunked encoding) it becomes a multipart upload, because
+ * R2 must know the length of a put. A body that breaks off or is refused leaves no object.
  *
- * @throws whatever the body's stream or R2 fails with
+ * @throws errors of the body's stream or of R2
  */
 export async function storeBody(
   bucket: R2Bucket,
@@ -67,7 +67,7 @@ export async function storeBody(
   if (contentLength === undefined)
     return storeParts(bucket, key, partsOf(paused(chunksOfStream(body)), PART_BYTES), maxBytes);
   const { readable, writable } = new FixedLengthStream(contentLength);
-  // Fails, and makes the put fail with it, when the body has another length than it said.
+  // If the body's length differs from its Content-Length, the stream fails, and the put with it.
   await Promise.all([bucket.put(key, readable), pipe(body, writable)]);
   return { ok: true, value: { sizeBytes: contentLength } };
 }
@@ -122,7 +122,7 @@ async function storeParts(
   }
 }
 
-/** Leaves an unread rest of the stream alone. */
+/** If the reader stops early, the rest of the stream stays unread. */
 async function* chunksOfStream(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   const reader = body.getReader();
   try {
@@ -132,7 +132,7 @@ async function* chunksOfStream(body: ReadableStream<Uint8Array>): AsyncGenerator
   }
 }
 
-/** Cuts chunks into parts of `partBytes`, the last one shorter; none where nothing comes. */
+/** Joins chunks to parts of `partBytes`, the last one shorter; none for an empty body. */
 async function* partsOf(chunks: AsyncGenerator<Uint8Array, void>, partBytes: number): AsyncGenerator<Uint8Array, void> {
   const part = new Uint8Array(partBytes);
   let filled = 0;
@@ -149,9 +149,9 @@ async function* partsOf(chunks: AsyncGenerator<Uint8Array, void>, partBytes: num
   if (filled > 0) yield part.subarray(0, filled);
 }
 
-/** Below this lies a note of every multipart upload that has been neither completed nor aborted. */
+/** Prefix of the notes: one for every multipart upload that was neither completed nor aborted. */
 const NOTES_PREFIX = 'uploads/';
-/** R2 drops an upload by itself after so long: what cannot be aborted until then need not be. */
+/** R2 itself drops an upload after this time, so that the sweep need not abort it. */
 const DROPPED_AFTER_MS = 7 * 24 * 3600 * 1000;
 
 interface Note {
@@ -159,14 +159,14 @@ interface Note {
   readonly uploadId: string;
 }
 
-/** A multipart upload that the sweep finds should the process that writes it die. */
+/** A multipart upload with a note, by which the sweep finds it if its process dies. */
 export type NotedUpload = Pick<R2MultipartUpload, 'uploadPart' | 'complete' | 'abort' | 'uploadId'> & {
   readonly noteKey: string;
 };
 
 /**
- * Begins a multipart upload. Its parts are in no list of objects: without a note of it the bytes of one that was cut
- * off would stay for a week in R2, and forever in the local service.
+ * Begins a multipart upload. No list of objects shows its parts: without a note, the bytes of an interrupted upload would
+ * stay in R2 for a week, and in the local service forever.
  */
 export async function createNotedUpload(
   bucket: R2Bucket,
@@ -180,12 +180,12 @@ export async function createNotedUpload(
   return noted(bucket, upload, noteKey);
 }
 
-/** The upload that another process has begun. */
+/** An upload that another process began. */
 export const resumeNotedUpload = (bucket: R2Bucket, key: string, uploadId: string, noteKey: string): NotedUpload =>
   noted(bucket, bucket.resumeMultipartUpload(key, uploadId), noteKey);
 
 function noted(bucket: R2Bucket, upload: R2MultipartUpload, noteKey: string): NotedUpload {
-  // A note that stays names an upload that is over, which to abort does nothing.
+  // A note that could not be deleted is harmless: to abort an upload that has ended does nothing.
   const forget = () => bucket.delete(noteKey).catch(() => undefined);
   return {
     uploadId: upload.uploadId,
@@ -204,11 +204,10 @@ function noted(bucket: R2Bucket, upload: R2MultipartUpload, noteKey: string): No
 }
 
 /**
- * Aborts uploads that are not over.
+ * Aborts abandoned uploads.
  *
- * @param isInVain says of an upload that it may be aborted, by its key and when it was begun; milliseconds since the
- *   Unix epoch
- * @returns how many notes are gone
+ * @param isInVain whether an upload may be aborted, by its key and its start in milliseconds since the Unix epoch
+ * @returns number of deleted notes
  */
 export async function abortNotedUploads(
   bucket: R2Bucket,
@@ -233,8 +232,8 @@ export async function abortNotedUploads(
 }
 
 /**
- * As the list has it: a call for each note would be more than a sweep may make where thousands of uploads have been cut
- * off. Notes of earlier versions have it in their text alone.
+ * The note from the metadata in the list: after thousands of interrupted uploads, a call per note would exceed the calls
+ * that a sweep may make. Notes of earlier versions have no metadata.
  */
 function noteOf({ customMetadata: { key, uploadId } = {} }: R2Object): Note | undefined {
   return key !== undefined && uploadId !== undefined ? { key, uploadId } : undefined;

@@ -10,26 +10,26 @@ const MIN_KEY_BYTES = 32;
 /**
  * Imports the service's signing key for HMAC-SHA256.
  * @param signingKey base64 of at least 32 bytes
- * @throws Error when it is not base64 or too short: a deployment that cannot sign must not start to answer
+ * @throws Error if it is not base64 or is too short: a deployment that cannot sign must not accept requests
  */
 export function importSigningKey(signingKey: string): Promise<CryptoKey> {
   const bytes = signingKeyBytes(signingKey);
   return crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify']);
 }
 
-/** What signs, and what signed before and is still accepted; each base64 of at least 32 bytes. */
+/** The key that signs, and the previous one, which is still accepted; each base64 of at least 32 bytes. */
 export interface SigningKeys {
   readonly signingKey: string;
   readonly previousSigningKey?: string;
 }
 
-/** The keys that verify, the one that signs first. @throws as `importSigningKey` */
+/** The keys that verify, the current one first. @throws as `importSigningKey` */
 export function importSigningKeys({ signingKey, previousSigningKey }: SigningKeys): Promise<CryptoKey[]> {
   const keys = previousSigningKey === undefined ? [signingKey] : [signingKey, previousSigningKey];
   return Promise.all(keys.map(importSigningKey));
 }
 
-/** The same key's bytes. @throws as `importSigningKey` */
+/** The bytes of a signing key. @throws as `importSigningKey` */
 export function signingKeyBytes(signingKey: string): Uint8Array<ArrayBuffer> {
   const binary = atob(signingKey);
   if (binary.length < MIN_KEY_BYTES) throw new Error(`the signing key must have at least ${MIN_KEY_BYTES} bytes`);
@@ -39,12 +39,12 @@ export function signingKeyBytes(signingKey: string): Uint8Array<ArrayBuffer> {
 const ALGORITHM = 'HS256';
 const ISSUER = 'rollcall';
 const STREAM_AUDIENCE = 'rollcall:live';
-/** What a token is good for; one kind never passes for the other. */
+/** The `typ` of each kind, so that a token of one kind is not accepted as the other. */
 const STREAM_TYPES: Readonly<Record<StreamTokenKind, string>> = { connect: 'stream+jwt', resume: 'resume+jwt' };
 
 /**
  * Tokens of live streams: a JWT with the stream's id as `sub` and a random `jti`. The signature alone reveals a forged
- * one, so that it costs neither a query nor an object; that a token is used once is the matter of the stream's object.
+ * token, which costs neither a query nor a call of an object. The stream's object ensures that a token is used once.
  */
 export function createStreamTokens(signingKeys: SigningKeys): StreamTokens {
   return {
@@ -55,7 +55,7 @@ export function createStreamTokens(signingKeys: SigningKeys): StreamTokens {
         .setAudience(STREAM_AUDIENCE)
         .setSubject(streamId)
         .setJti(crypto.randomUUID())
-        // Rounded up: the object knows the moment to the millisecond.
+        // Rounded up: the object checks the expiry to the millisecond.
         .setExpirationTime(Math.ceil(expiresAt / 1000))
         .sign(await importSigningKey(signingKeys.signingKey)),
     async verify(kind, token, streamId, now) {
@@ -82,11 +82,11 @@ export function createStreamTokens(signingKeys: SigningKeys): StreamTokens {
 }
 
 const TICKET_AUDIENCE = 'rollcall:media';
-/** What a ticket is good for; one kind never passes for the other. */
+/** The `typ` of each kind, so that a ticket of one kind is not accepted as the other. */
 const TICKET_TYPES = { upload: 'upload+jwt', download: 'download+jwt' } as const;
 export type TicketKind = keyof typeof TICKET_TYPES;
 
-/** What a ticket allows: to store, or to read, one named recording of one account. */
+/** Claims of a ticket, which permits storing or reading one named recording of one account. */
 export interface MediaTicket {
   readonly accountId: string;
   readonly name: string;
@@ -111,9 +111,9 @@ export function signTicket(
 type Verified = Result<MediaTicket, { kind: 'bad_ticket' | 'expired_ticket' }>;
 
 /**
- * Verifies a ticket; an API key is none, nor is a ticket an API key.
+ * Verifies a ticket. API keys are not accepted as tickets, nor tickets as API keys.
  *
- * @param secrets any of which may have signed it
+ * @param secrets keys, one of which must have signed the ticket
  */
 export async function verifyTicket(
   kind: TicketKind,
@@ -148,14 +148,14 @@ async function verifyWith(secret: CryptoKey, kind: TicketKind, ticket: string, n
   }
 }
 
-/** Which list a cursor belongs to; one of another account or another filter is none of this list. */
+/** The list of a cursor, which is invalid for another account or another filter. */
 export interface ListScope {
   readonly accountId: string;
   readonly status?: JobStatus;
 }
 
 /**
- * A place in a list as text for its owner: opaque, and signed, so that it cannot be made up or used elsewhere.
+ * A position in a list as an opaque text for clients. Signed, so that it can be neither forged nor used for another list.
  *
  * @param signingKey base64 of at least 32 bytes
  */
@@ -178,7 +178,7 @@ export async function readCursor(
   const keys = await importSigningKeys(signingKeys);
   const isSigned = await Promise.all(keys.map((key) => crypto.subtle.verify('HMAC', key, mac, message(scope, text))));
   if (!isSigned.includes(true)) return undefined;
-  // Decoding is lenient: what was added to a cursor would be lost on it.
+  // Decoding is lenient: it would ignore characters that were added to the cursor.
   if (cursor !== `${base64url.encode(place)}.${base64url.encode(mac)}`) return undefined;
   const dot = text.indexOf('.');
   return { createdAt: Number(text.slice(0, dot)), id: text.slice(dot + 1) };
@@ -202,7 +202,7 @@ function decoded(part: string): Uint8Array<ArrayBuffer> | undefined {
 
 /**
  * Secret that signs an account's webhooks: HMAC-SHA256 of account and version with the service's signing key. Derived
- * whenever it is needed and stored nowhere, so a copy of the database reveals none; a higher version is a new secret.
+ * at each use and never stored, so that a copy of the database reveals no secret. A higher version is a new secret.
  *
  * @param signingKey base64 of at least 32 bytes
  * @returns `whsec_` and 64 hex digits

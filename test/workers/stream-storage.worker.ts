@@ -40,8 +40,8 @@ export class StreamObject extends DurableObject {
     return this.#streams.end(stream, outcome, now);
   }
 
-  async markBehind() {
-    this.#streams.markBehind();
+  async markUnsavedAudio() {
+    this.#streams.markUnsavedAudio();
   }
 
   /** @param bytes of a session whose bytes follow from their places */
@@ -51,11 +51,11 @@ export class StreamObject extends DurableObject {
 
   /** What is kept of a connection at rest, of its session how many bytes and whether they are the right ones. */
   async rest() {
-    const { suspended, isBehind } = this.#streams;
-    if (!suspended) return { isBehind };
+    const { suspended, hasUnsavedAudio } = this.#streams;
+    if (!suspended) return { hasUnsavedAudio };
     const { session, ...rest } = suspended;
     const isWhole = sessionOf(session.length).every((byte, at) => session[at] === byte);
-    return { isBehind, ...rest, bytes: session.length, isWhole };
+    return { hasUnsavedAudio, ...rest, bytes: session.length, isWhole };
   }
 
   async setAlarm(at: number) {

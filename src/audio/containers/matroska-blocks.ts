@@ -35,7 +35,7 @@ export const ID = {
   DISCARD_PADDING: 0x75a2,
 } as const;
 
-/** What may stand beside clusters, or beside blocks, and is passed over by its size. */
+/** Elements beside clusters or blocks; skipped by their size. */
 const PASSED_OVER: ReadonlySet<number> = new Set([
   0x114d9b74, // SeekHead
   0x1c53bb6b, // Cues
@@ -57,7 +57,7 @@ interface Element {
   readonly id: number;
   readonly start: number;
   readonly bodyStart: number;
-  /** Undefined for an element of unknown size, which ends where something of a higher level begins. */
+  /** Undefined for an element of unknown size, which ends at the next element of a higher level. */
   readonly size: number | undefined;
 }
 
@@ -87,7 +87,7 @@ function parseElement(view: Uint8Array, at: number, position: number): Element |
   return { id, start: position, bodyStart, size: isUnknown ? undefined : size };
 }
 
-/** Elements in `[from, to)` of the file, up to the first that cannot be one or has no end. */
+/** Elements in `[from, to)` of the file, up to the first that is invalid or of unknown size. */
 export async function* elementsOf(reader: BlockReader, from: number, to: number): AsyncGenerator<Element> {
   let position = from;
   for (let count = 0; count < MAX_ELEMENTS && position < to; count++) {
@@ -99,7 +99,7 @@ export async function* elementsOf(reader: BlockReader, from: number, to: number)
   }
 }
 
-/** The same in bytes that are at hand. */
+/** The same in bytes that are in memory. */
 export function* elementsIn(bytes: Uint8Array): Generator<{ id: number; body: Uint8Array }> {
   for (let at = 0; at < bytes.length; ) {
     const element = parseElement(bytes, at, at);
@@ -138,12 +138,12 @@ export function floatOf(body: Uint8Array): number {
 const XIPH = 1;
 const FIXED = 2;
 
-/** At most 256 packets, each size in at most 8 bytes (or, with Xiph lacing, in as many as it takes). */
+/** At most 256 packets, each size in at most 8 bytes (more with Xiph lacing). */
 const MAX_LACE_BYTES = 1 << 14;
 
 interface Laces {
   readonly sizes: readonly number[];
-  /** Bytes in front of the first packet. */
+  /** Bytes before the first packet. */
   readonly headerBytes: number;
 }
 
@@ -152,8 +152,8 @@ const NONE: Laces = { sizes: [], headerBytes: 0 };
 /**
  * Sizes of the packets that share one block (RFC 9559 §10.3); none where they do not fit into it.
  *
- * @param head the block behind its header, or the first part of it
- * @param bytes length of all of it
+ * @param head the block after its header, or the beginning of it
+ * @param bytes length of the whole block after its header
  */
 export function laceSizes(head: Uint8Array, lacing: number, bytes: number): Laces {
   if (head.length === 0) return NONE;
@@ -185,7 +185,7 @@ function xiphSize(head: Uint8Array, from: number): { size: number; end: number }
   return undefined;
 }
 
-/** The first size as it is, the others as differences to the one before. */
+/** The first size is absolute, each other one is the difference to its predecessor. */
 function ebmlSize(head: Uint8Array, at: number, before: number | undefined): { size: number; end: number } | undefined {
   const length = Math.clz32(head[at] ?? 0) - 23;
   if (length > 8 || at + length > head.length) return undefined;
@@ -196,10 +196,10 @@ function ebmlSize(head: Uint8Array, at: number, before: number | undefined): { s
 }
 
 export interface BlockWalk {
-  /** Undefined for the blocks of all tracks, whose laces are not taken apart. */
+  /** Undefined for the blocks of all tracks, whose laces are not split. */
   readonly trackNumber: number | undefined;
   readonly nsPerTick: number;
-  /** Bytes that every packet begins with and that were left out. */
+  /** Bytes that every packet begins with and that the writer left out. */
   readonly prefix: Uint8Array;
 }
 
@@ -209,11 +209,11 @@ export type BlocksEnd = {
   hasAnother?: boolean;
   /** In the middle of a block, after which no cluster follows. */
   isCut?: boolean;
-  /** Among elements that gave no packet, too many of them. */
+  /** After too many elements without a packet. */
   isEndless?: boolean;
-  /** Whether something damaged was passed over in front of the first packet. */
+  /** Whether damage was skipped before the first packet. */
   isLateStart?: boolean;
-  /** Samples that are missing at the beginning. */
+  /** Samples missing at the beginning. */
   lostSamples?: number;
 };
 
@@ -225,15 +225,13 @@ const MAX_SEARCH_BYTES = 64 << 20;
 const BLOCK_HEADER_BYTES = 12;
 /** Elements of one group. */
 const MAX_GROUP_ELEMENTS = 32;
-/** Bytes that make up for an element without a packet. */
+/** Bytes that pay for an element without a packet. */
 const BYTES_PER_ELEMENT = 32;
-/**
- * How far after the start of an unknown element must stand what confirms it: no more than a reader holds beside it.
- */
+/** Distance from the start of an unknown element within which elements must confirm it: what a reader holds at once. */
 const MAX_UNKNOWN_BYTES = 1 << 20;
 /**
- * Elements looked at after an unknown one, and how many of them must be known: one in thirty bytes of damage looks
- * like one.
+ * Maximum number of elements read after an unknown one, and the number of them that must be known: one in thirty bytes
+ * of damage looks like an element.
  */
 const MAX_CONFIRMING = 4;
 const CONFIRMED = 2;
@@ -241,15 +239,15 @@ const CONFIRMED = 2;
 interface Found {
   readonly packets: readonly RawPacket[];
   readonly paddingNs: number;
-  /** Elements looked at. */
+  /** Elements read. */
   readonly elements: number;
 }
 
 const NOTHING: Found = { packets: [], paddingNs: 0, elements: 1 };
 
 /**
- * The packets of a track from the cluster at `from` on. Clusters are stepped into whatever size they state, so that
- * those of live recordings, which state none, need nothing more. After damage it continues at the next cluster.
+ * The packets of a track from the cluster at `from` on. Clusters are entered whatever size they state, so that those of
+ * live recordings, which state none, need no special case. After damage it continues at the next cluster.
  */
 export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: number, end: BlocksEnd = {}): PacketWalk {
   const budget = new StepBudget(BYTES_PER_ELEMENT, from);
@@ -275,10 +273,11 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
     } else if (!isWhole(reader, element)) {
       end.hasAnother = element?.id === ID.SEGMENT || element?.id === ID.EBML;
       if (end.hasAnother) break;
-      // Something new, damage, the end of a file that is cut off, or what is behind it: then no cluster follows.
-      const behind = await behindUnknown(reader, element, clusterEnd);
-      const next = behind ?? (await findCluster(reader, position + 1));
-      end.isLateStart ||= behind === undefined && !hasPackets;
+      // An unknown element, damage, the cut end of the file, or data after the recording: no cluster follows the latter
+      // two.
+      const endOfUnknown = await unknownElementEnd(reader, element, clusterEnd);
+      const next = endOfUnknown ?? (await findCluster(reader, position + 1));
+      end.isLateStart ||= endOfUnknown === undefined && !hasPackets;
       if (next === undefined) {
         end.isCut = element?.id === ID.SIMPLE_BLOCK || element?.id === ID.BLOCK_GROUP;
         break;
@@ -313,15 +312,14 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
 }
 
 /**
- * Packets without a byte that share a block with others: as much work as elements are, and 256 of them take a block of
- * seven bytes.
+ * Empty packets that share a block with others count as elements: each is as much work, and a block of seven bytes can
+ * hold 256.
  */
 const emptyLaces = ({ prefix }: BlockWalk, { packets }: Found): number =>
   packets.length < 2 ? 0 : packets.filter(({ length }) => length === prefix.length).length;
 
 /**
- * Whether an element may stand here and ends inside the file; the size of one that does not is damaged, or the file is
- * cut off.
+ * Whether an element is allowed here and ends inside the file; otherwise its size is damaged, or the file is cut off.
  */
 const isWhole = (reader: BlockReader, element: Element | undefined): element is Element & { readonly size: number } =>
   element?.size !== undefined && isKnown(element.id) && element.bodyStart + element.size <= reader.sizeBytes;
@@ -333,27 +331,27 @@ const isKnown = (elementId: number): boolean =>
   PASSED_OVER.has(elementId);
 
 /**
- * Where an element that is not known ends (RFC 8794 §6.2: it is passed over by its size); undefined where it is damage.
- * It is one if what stands after it fits, up to the end of its cluster or of the file.
+ * End of an unknown element, which is skipped by its size (RFC 8794 §6.2); undefined for damage. The elements after it
+ * must be valid, up to the end of its cluster or of the file.
  */
-async function behindUnknown(
+async function unknownElementEnd(
   reader: BlockReader,
   element: Element | undefined,
   clusterEnd: number | undefined,
 ): Promise<number | undefined> {
   if (element?.size === undefined || isKnown(element.id)) return undefined;
-  const behind = element.bodyStart + element.size;
+  const elementEnd = element.bodyStart + element.size;
   const isInside = clusterEnd !== undefined && element.start < clusterEnd;
   const until = Math.min(isInside ? clusterEnd : reader.sizeBytes, reader.sizeBytes);
-  let position = behind;
-  for (let looked = 0, known = 0; looked < MAX_CONFIRMING; looked++) {
-    if (position === until) return behind;
+  let position = elementEnd;
+  for (let read = 0, known = 0; read < MAX_CONFIRMING; read++) {
+    if (position === until) return elementEnd;
     if (position > until || position - element.start > MAX_UNKNOWN_BYTES) return undefined;
     const next = parseElement(await reader.peek(position, MAX_HEADER_BYTES), 0, position);
-    if (next?.id === ID.CLUSTER) return behind;
+    if (next?.id === ID.CLUSTER) return elementEnd;
     if (next?.size === undefined) return undefined;
     position = next.bodyStart + next.size;
-    if (isWhole(reader, next) && ++known === CONFIRMED) return behind;
+    if (isWhole(reader, next) && ++known === CONFIRMED) return elementEnd;
   }
   return undefined;
 }
@@ -385,7 +383,7 @@ async function readGroup(reader: BlockReader, walk: BlockWalk, clusterTicks: num
   return { packets, paddingNs, elements };
 }
 
-/** The packets of one block, if it is the track's. */
+/** The packets of one block; none if it belongs to another track. */
 async function readBlock(
   reader: BlockReader,
   walk: BlockWalk,
@@ -421,7 +419,7 @@ function packetAt({ prefix }: BlockWalk, offset: number, length: number, seconds
   return { offset, length: prefix.length + length, prefix, seconds };
 }
 
-/** The next place that looks like the start of a cluster. */
+/** Position of the next cluster id. */
 async function findCluster(reader: BlockReader, from: number): Promise<number | undefined> {
   const until = Math.min(reader.sizeBytes, from + MAX_SEARCH_BYTES);
   for (let position = from; position + MAX_HEADER_BYTES <= until; ) {

@@ -291,9 +291,7 @@ async function trailingDataWarning(reader: BlockReader, from: number): Promise<s
   if (end - sound <= MAX_TAIL_BYTES || sound === offset + MAX_ZERO_BYTES) return [];
   const head = await reader.peek(sound, 16);
   if (TAGS.some((tag) => hasAscii(head, 0, tag))) return [];
-  return [
-    `${rest} bytes after the samples of the WAV file are not described by its header and were left out.`,
-  ];
+  return [`${rest} bytes after the samples of the WAV file are not described by its header and were left out.`];
 }
 
 /** WAV, RF64 and BW64: uncompressed, A-law, µ-law, ADPCM, GSM 6.10, and MPEG audio. */

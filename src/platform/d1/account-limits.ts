@@ -4,7 +4,7 @@ import { LEAST_CREDIT_SECONDS } from '../../jobs/end-job.ts';
 import type { JobAdmission } from '../../jobs/job-store.ts';
 import { hasChanged, insertAfterChange } from './statements.ts';
 
-/** @param maxWorkSeconds audio that an account has in work at most */
+/** @param maxWorkSeconds most audio that an account may have unfinished */
 export function admissionOf(db: D1Database, maxWorkSeconds: number): JobAdmission {
   return {
     admit: (accountId, now) => admit(db, accountId, maxWorkSeconds, now),
@@ -28,7 +28,7 @@ export function admissionOf(db: D1Database, maxWorkSeconds: number): JobAdmissio
   };
 }
 
-/** What a recording counts for before its length is known, in seconds. */
+/** Estimated length of a recording until its length is known. */
 const ESTIMATED_SECONDS = 3600;
 /** Maximum length of a recording for a voiceprint. */
 const VOICE_SECONDS = 30;
@@ -36,11 +36,11 @@ const MAX_ADMITTED = 50;
 
 export const estimatedSeconds = (kind: JobKind): number => (kind === 'voiceprint' ? VOICE_SECONDS : ESTIMATED_SECONDS);
 
-/** An SQL expression: whether an account may have so much more audio in work. One recording may be longer than that. */
+/** An SQL expression: whether `seconds` more work stay within `limit`; without other work, any recording is allowed. */
 const hasRoom = (seconds: string, limit: string): string =>
   `(work_seconds < 1 OR work_seconds + ${seconds} <= ${limit})`;
 
-/** An SQL expression: whether a new job of the account begins at once. Where others wait, it waits behind them. */
+/** An SQL expression: whether a new job of the account begins at once. A job waits if an earlier one does. */
 export const beginsAtOnce = (account: string, seconds: string, limit: string): string => `(
   NOT EXISTS (SELECT 1 FROM jobs WHERE account_id = ${account} AND status = 'pending' AND work_seconds IS NULL)
   AND EXISTS (SELECT 1 FROM accounts WHERE id = ${account} AND ${hasRoom(seconds, limit)}))`;
@@ -70,7 +70,7 @@ async function admit(db: D1Database, accountId: string, maxWorkSeconds: number, 
         .bind(accountId, seconds),
       insertAfterChange(db, { step: 'ingest', jobId: id }, now, now + LEASE_MS),
     ]);
-    // Another run may have begun with it. Its successors wait behind it in any case.
+    // Without room, or if another sweep admitted the job, later jobs must wait, too.
     if (!hasChanged(written)) break;
     admitted.push(id);
   }
@@ -103,7 +103,7 @@ async function waitingAccounts(
   return results.map(({ account }) => account);
 }
 
-/** What the account's work is less by where the statement before has ended a job. */
+/** Subtracts a job from its account's work, if the previous statement of the batch ended the job. */
 export function releaseWork(db: D1Database, jobId: string): D1PreparedStatement {
   return db
     .prepare(
@@ -113,18 +113,18 @@ export function releaseWork(db: D1Database, jobId: string): D1PreparedStatement 
     .bind(jobId);
 }
 
-/** An SQL expression: what the job `?1` counts for. */
+/** An SQL expression: the work of the job `?1`, in seconds. */
 export const WORK_OF_JOB = '(SELECT COALESCE(work_seconds, 0) FROM jobs WHERE id = ?1)';
 
 /**
- * An SQL expression: whether an account can pay for `seconds` of audio beside its unfinished jobs and streams. Of
- * these, a voiceprint or a recording of unknown length counts as the least that is billed, another recording as its
- * length, a stream as the time since its start or the audio received, whichever is more. Rounded to milliseconds,
- * because sums of decimal fractions are inexact.
+ * An SQL expression: whether an account can pay for `seconds` of audio in addition to its unfinished jobs and streams.
+ * A voiceprint or a recording of unknown length counts as the billing minimum, another recording as its length, a stream
+ * as the time since its start or the audio received, whichever is more. Rounded to milliseconds, because sums of decimal
+ * fractions are inexact.
  *
  * @param account the parameter that holds the account's id, such as `?2`
  * @param now the parameter that holds the time, in milliseconds since the Unix epoch
- * @param exceptJob the parameter that holds the id of a job that is not set aside: the one that is to be paid
+ * @param exceptJob the parameter that holds the id of the job to be paid, which is not reserved a second time
  */
 export function hasCreditFor(account: string, now: string, seconds: string, exceptJob = `''`): string {
   return `EXISTS (
@@ -137,7 +137,7 @@ export function hasCreditFor(account: string, now: string, seconds: string, exce
 }
 
 /**
- * An SQL query: the credit that an account's unfinished jobs need.
+ * An SQL query: the reserved credit of an account's unfinished jobs.
  * @param account SQL of the account's id
  * @param exceptJob SQL of the id of a job that is left out
  */
@@ -148,7 +148,7 @@ export const setAsideForJobs = (account: string, exceptJob = `''`): string =>
    FROM jobs WHERE account_id = ${account} AND completed_at IS NULL AND id <> ${exceptJob}
      AND request ->> '$.recountOf' IS NULL`;
 
-/** `hasCreditFor` the least that a job or stream costs. */
+/** `hasCreditFor` with the billing minimum. */
 export const hasCreditLeft = (account: string, now: string): string =>
   hasCreditFor(account, now, String(LEAST_CREDIT_SECONDS));
 

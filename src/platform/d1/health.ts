@@ -1,15 +1,15 @@
-/** Steps of one queue that are not done yet. Shards are not among them: the object of their job holds them. */
+/** Unfinished steps of one queue. Without shards, which the object of their job holds. */
 export interface Backlog {
   readonly queue: string;
-  /** Without analyses whose shards were handed out. */
+  /** Without analyses whose shards were dispatched. */
   readonly messages: number;
-  /** Since the oldest of them was due; below 0 where all are for later, 0 where there is none. */
+  /** Since the oldest message was due; below 0 if all are due later, 0 if there is none. */
   readonly oldestSeconds: number;
-  /** Since the first lease ran out without a new sending; below 0 where none has. */
+  /** Since the first expired lease whose message was not sent again; below 0 if no lease has expired. */
   readonly overdueSeconds: number;
 }
 
-/** What waits, by queue. @param now milliseconds since the Unix epoch */
+/** Waiting messages by queue. @param now milliseconds since the Unix epoch */
 export async function readBacklog(db: D1Database, now: number): Promise<Backlog[]> {
   const { results } = await db
     .prepare(
@@ -23,16 +23,16 @@ export async function readBacklog(db: D1Database, now: number): Promise<Backlog[
   return results;
 }
 
-/** A result is reused for this long, because requests without a key must not cost a read each. */
+/** Results are reused for this time, so that requests without a key do not cost a read each. */
 const GOOD_MS = 5000;
-/** Longer than a read takes on a bad day. */
+/** Longer than a slow read takes. */
 const TIMEOUT_MS = 3000;
 
 let last: { readonly at: number; readonly canTake: boolean } | undefined;
 
 /**
- * Whether a job could be stored now: the database answers and has the service's tables. Queues do not matter: what
- * cannot be sent is in the outbox.
+ * Whether a job could be stored now: the database answers and has the service's tables. Queues do not matter: the outbox
+ * keeps messages that cannot be sent.
  *
  * @param now milliseconds since the Unix epoch
  */

@@ -5,7 +5,7 @@ import { IDEMPOTENCY_TTL_MS, type JobCreation, type NewJob } from '../../jobs/jo
 import { beginsAtOnce, estimatedSeconds, hasCreditLeft } from './account-limits.ts';
 import { findJob, insertFirstStep } from './statements.ts';
 
-/** @param maxWorkSeconds audio that an account has in work at most */
+/** @param maxWorkSeconds most audio that an account may have unfinished */
 export function creationOf(db: D1Database, maxWorkSeconds: number): JobCreation {
   return {
     create: (input) => create(db, input, maxWorkSeconds),
@@ -19,8 +19,8 @@ export function creationOf(db: D1Database, maxWorkSeconds: number): JobCreation 
 
 const MAX_CREATE_TRIES = 3;
 /**
- * A job that the account has no credit left for would get no status, so that the whole batch, with its key and its
- * message, comes to nothing.
+ * Without credit the INSERT computes a NULL status, which violates NOT NULL and rolls the whole batch back, including
+ * idempotency key and message.
  */
 const UNPAID = /NOT NULL constraint failed: jobs\.status/;
 
@@ -34,7 +34,9 @@ async function create(
   const statements = [
     db
       .prepare(
-        `INSERT INTO jobs (id, account_id, kind, status, work_seconds, request, webhook_url, webhook_status_only, created_at, updated_at)
+        `INSERT INTO jobs (
+           id, account_id, kind, status, work_seconds, request, webhook_url, webhook_status_only, created_at, updated_at
+         )
          SELECT ?1, ?2, ?3, CASE WHEN isPaid THEN CASE WHEN beginsAtOnce THEN 'created' ELSE 'pending' END END,
            CASE WHEN beginsAtOnce THEN ?8 END, ?4, ?5, ?6, ?7, ?7
          FROM (
@@ -76,24 +78,24 @@ async function create(
   for (let tries = 1; ; tries++) {
     try {
       const results = await db.batch(statements);
-      // Not read back: a look that fails would have the call fail for a job that runs and is billed.
+      // The row is not read back: if that read failed, the call would fail although the job runs and is billed.
       return { ok: true, value: newRecord(input, results.at(-1)?.meta.changes === 1) };
     } catch (error) {
       const earlier = idempotency && (await selectReplay(db, accountId, idempotency.key, now - IDEMPOTENCY_TTL_MS));
       if (earlier && earlier.body_hash !== idempotency.bodyHash) {
         return { ok: false, error: { kind: 'idempotency_conflict' } };
       }
-      // Its own where the answer to the batch was lost: what is stored has been made.
+      // Without an earlier job: the batch may have succeeded although its answer was lost.
       const job = await findJob(db, earlier?.job_id ?? id);
       if (job) return { ok: true, value: job };
       if (UNPAID.test(String(error))) return { ok: false, error: { kind: 'payment_required' } };
-      // Another call's key was in the way, and its job has been deleted since: the key is free now.
+      // Another call had used the key, and its job was deleted meanwhile: the key is free.
       if (!idempotency || tries === MAX_CREATE_TRIES) throw error;
     }
   }
 }
 
-/** The record that a new job has been stored as. */
+/** The record of a job that was just stored. */
 function newRecord({ id, accountId, kind, request, now }: NewJob, beginsNow: boolean): JobRecord {
   return {
     id,

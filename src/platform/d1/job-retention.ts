@@ -1,7 +1,7 @@
 import type { DeletedJob, JobRetention } from '../../jobs/job-store.ts';
 import { forget } from './usage-records.ts';
 
-/** What the sweeps ask the database for. */
+/** `JobRetention` over D1. */
 export function retentionOf(db: D1Database): JobRetention {
   return {
     async runningSince(before, limit) {
@@ -68,7 +68,7 @@ export const RUNNING_SQL = `SELECT id FROM jobs
 export const EXPIRED_SQL = `SELECT id, output_key FROM jobs
   WHERE completed_at <= ?1 AND cleaned_at IS NULL AND deleted_at IS NULL ORDER BY completed_at LIMIT ?2`;
 
-/** A job reads the object that had the name when the job was created, and had not expired then. */
+/** A job reads the object that had the name when the job was created, unless it had expired by then. */
 export const EXPIRED_MEDIA_SQL = `SELECT object_key FROM media
   WHERE expires_at <= ?1 AND NOT EXISTS (
     SELECT 1 FROM jobs WHERE jobs.account_id = media.account_id AND completed_at IS NULL
@@ -78,9 +78,9 @@ export const EXPIRED_MEDIA_SQL = `SELECT object_key FROM media
   ) ORDER BY expires_at LIMIT ?2`;
 
 /**
- * Deleted jobs whose objects have not been looked for one last time, those that were deleted first in front.
+ * Deleted jobs before the final deletion of their objects, in order of their deletion.
  *
- * @param after the last of those that are known
+ * @param after the last job of the previous page
  */
 async function deletedJobs(
   db: D1Database,

@@ -8,7 +8,7 @@ import { endingsOf, ingestOf, nextStep } from './job-states.ts';
 import { outboxOf } from './outbox.ts';
 import { findJob } from './statements.ts';
 
-/** Audio that an account has in work at most; what it asks for beyond that waits. */
+/** Most audio that an account may have unfinished; further jobs wait. */
 export const DEFAULT_WORK_HOURS = 200;
 
 /** `JobStore` over D1. A D1 batch is one transaction. */
@@ -38,10 +38,10 @@ export function createJobStore(db: D1Database, maxWorkSeconds = DEFAULT_WORK_HOU
   };
 }
 
-/** Comes before every job there is. */
+/** Position before every job of the list. */
 const BEGINNING: ListPosition = { createdAt: Number.MAX_SAFE_INTEGER, id: '' };
 
-/** The text of the list's query; exported so that a test can ask D1 how it would run it. */
+/** The text of the list's query; exported for a test of D1's query plan. */
 export function listSql(withStatus: boolean): string {
   return `SELECT id, status, created_at FROM jobs
     WHERE account_id = ?1 AND deleted_at IS NULL AND (created_at, id) < (?2, ?3)${withStatus ? ' AND status = ?5' : ''}

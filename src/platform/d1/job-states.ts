@@ -6,14 +6,14 @@ import type { JobEndings, JobIngest } from '../../jobs/job-store.ts';
 import { hasCreditFor, releaseWork, WORK_OF_JOB } from './account-limits.ts';
 import { deleteJobOutbox, hasChanged, insertWebhookAfterChange } from './statements.ts';
 
-/** The reading of a job's recording. */
+/** `JobIngest` over D1. */
 export const ingestOf = (db: D1Database): JobIngest => ({
   start: (jobId, now) => startJob(db, jobId, now),
   reserve: (job, seconds, now) => reserve(db, job, seconds, now),
   finishIngest: (job, recording, now) => finishIngest(db, job, recording, now),
 });
 
-/** The ends of jobs. Statements that depend on an earlier one of their batch test `changes()`. */
+/** `JobEndings` over D1. Statements that depend on an earlier one of their batch test `changes()`. */
 export function endingsOf(db: D1Database): JobEndings {
   return {
     async succeed(jobId, outcome, now) {
@@ -69,7 +69,8 @@ async function reserve(
 ): Promise<boolean> {
   const result = await db
     .prepare(
-      `UPDATE jobs SET duration_seconds = ?2 WHERE id = ?1 AND status = 'running' AND ${hasCreditFor('?3', '?4', '?5', '?1')}`,
+      `UPDATE jobs SET duration_seconds = ?2
+       WHERE id = ?1 AND status = 'running' AND ${hasCreditFor('?3', '?4', '?5', '?1')}`,
     )
     .bind(id, seconds, accountId, now, billOf(kind, seconds).creditSeconds)
     .run();
@@ -85,10 +86,11 @@ async function finishIngest(
 ): Promise<boolean> {
   const ingest = outboxId({ step: 'ingest', jobId: id });
   const results = await db.batch([
-    // First, while the job's row still has what it counted for.
+    // First, while the job's row still has its estimated work.
     db
       .prepare(
-        `UPDATE accounts SET work_seconds = work_seconds + ?2 - (SELECT COALESCE(work_seconds, ?2) FROM jobs WHERE id = ?1)
+        `UPDATE accounts
+         SET work_seconds = work_seconds + ?2 - (SELECT COALESCE(work_seconds, ?2) FROM jobs WHERE id = ?1)
          WHERE id = ?3 AND EXISTS (SELECT 1 FROM outbox WHERE id = ?6) AND ${hasCreditFor('?3', '?4', '?5', '?1')}`,
       )
       .bind(id, durationSeconds, accountId, now, billOf(kind, durationSeconds).creditSeconds, ingest),
@@ -114,7 +116,7 @@ export async function nextStep(
   return hasChanged([await moveStep(db, jobId, from, to, now).run()]);
 }
 
-/** The row itself is moved: a job has one, and of two who move it one does. */
+/** Updates the job's only outbox row, so that of two concurrent moves exactly one succeeds. */
 function moveStep(
   db: D1Database,
   jobId: string,
@@ -139,7 +141,7 @@ function moveStep(
     );
 }
 
-/** Ends a job that still works, with its webhook message; nothing is billed. False when it has ended before. */
+/** Ends an unfinished job, with its webhook message; bills nothing. False if the job had ended before. */
 async function endWithoutResult(
   db: D1Database,
   jobId: string,
@@ -162,8 +164,8 @@ async function endWithoutResult(
 }
 
 /**
- * Makes a job's row a tombstone without content, so that its usage record and the steps that still come for it find it
- * ended. Its messages go, the webhook's too, and its idempotency key is free again.
+ * Replaces a job's row by a tombstone without content: its usage record refers to it, and steps that are still delivered
+ * find the job ended. Deletes its messages, including the webhook's, and frees its idempotency key.
  *
  * @returns false when the account has no such job
  */
@@ -197,7 +199,7 @@ async function removeJob(db: D1Database, accountId: string, jobId: string, now: 
 }
 
 /**
- * A line of its own in the usage, which costs no more credit, where the statement before has written that of the job.
+ * A separate usage record without credit, if the previous statement of the batch wrote the record of the job.
  */
 function recordTranscription(db: D1Database, jobId: string, seconds: number, now: number): D1PreparedStatement {
   return db
@@ -209,9 +211,9 @@ function recordTranscription(db: D1Database, jobId: string, seconds: number, now
 }
 
 /**
- * Takes what a job costs from the credit of an account without subscription, and the job from the account's work, where
- * the statement before has written the usage. The account's row is changed in any case, since what comes after hangs on
- * that.
+ * Subtracts a job's cost from the credit of an account without subscription, and the job from the account's work, if the
+ * previous statement of the batch wrote the usage. Then it always changes the account's row, because the next statement
+ * tests `changes()`.
  */
 function chargeCredit(db: D1Database, jobId: string, creditSeconds: number): D1PreparedStatement {
   return db

@@ -13,7 +13,7 @@ interface LiveRow {
   readonly completed_at: number | null;
 }
 
-/** `LiveStore` over D1. A D1 batch is one transaction; statements that depend on the one before test `changes()`. */
+/** `LiveStore` over D1. A D1 batch is one transaction; statements that depend on the previous one test `changes()`. */
 export function createLiveStore(db: D1Database): LiveStore {
   return {
     async create({ id, accountId, input, now }, maxOpen) {
@@ -36,7 +36,7 @@ export function createLiveStore(db: D1Database): LiveStore {
     },
 
     async spend(streamId, receivedSeconds) {
-      const [, account] = await db.batch<{ can_go_on: number }>([
+      const [, account] = await db.batch<{ can_continue: number }>([
         db
           .prepare(
             `UPDATE live_streams SET used_seconds = MAX(used_seconds, ?2) WHERE id = ?1
@@ -46,15 +46,16 @@ export function createLiveStore(db: D1Database): LiveStore {
         db
           .prepare(
             `SELECT subscribed = 1 OR ROUND(credit_seconds - (${setAsideForJobs('accounts.id')}) - (
-               SELECT SUM(CASE id WHEN ?1 THEN used_seconds ELSE MAX(${LEAST_CREDIT_SECONDS}, used_seconds) END) FROM live_streams
+               SELECT SUM(CASE id WHEN ?1 THEN used_seconds ELSE MAX(${LEAST_CREDIT_SECONDS}, used_seconds) END)
+               FROM live_streams
                WHERE account_id = accounts.id AND completed_at IS NULL
-             ), 3) > 0 AS can_go_on
+             ), 3) > 0 AS can_continue
              FROM accounts WHERE id = (SELECT account_id FROM live_streams WHERE id = ?1 AND completed_at IS NULL)`,
           )
           .bind(streamId),
       ]);
-      // A stream that has ended meanwhile spends nothing.
-      return account.results[0]?.can_go_on !== 0;
+      // Without a row the stream has ended meanwhile and spends nothing.
+      return account.results[0]?.can_continue !== 0;
     },
 
     async start(streamId, now) {
@@ -90,7 +91,7 @@ export function createLiveStore(db: D1Database): LiveStore {
 }
 
 /**
- * The usage record and the credit of a stream that the statement before has ended; nothing where that changed nothing.
+ * The usage record and the credit of a stream, if the previous statement of the batch ended the stream.
  */
 function billing(db: D1Database, streamId: string, receivedSeconds: number, now: number): D1PreparedStatement[] {
   const { billedSeconds, creditSeconds } = billOf('live', receivedSeconds);

@@ -1,11 +1,11 @@
 /**
- * `#` cannot be in a recording's name, so no request can reach a row of this form. That of a replaced recording ends
- * with `#` and the name that it had; the column `former_name` is computed from that form, so it must stay.
+ * Names of rows that no request can reach, because a recording's name cannot contain `#`. The row of a replaced recording
+ * ends with `#` and its former name; the column `former_name` is computed from that form, so it must not change.
  */
 const unnamed = (objectKey: string) => `#${objectKey}`;
 const former = (objectKey: string, name: string) => `${unnamed(objectKey)}#${name}`;
 
-/** A whole recording; times are milliseconds since the Unix epoch. */
+/** A complete recording; times are milliseconds since the Unix epoch. */
 export interface MediaRow {
   readonly key: string;
   readonly sizeBytes: number;
@@ -14,12 +14,13 @@ export interface MediaRow {
 }
 
 /**
- * The recording that stands under a name (?2) and the last one that had it by a moment (?4); the later of both if it
- * lived at another (?3). Older ones are not looked at: all live equally long, so what came before has ended before.
+ * The recording that had the name ?2 at the moment ?4 and expires after ?3: the current one, or the last one that was
+ * replaced, whichever is later. Older ones need no check: all are kept equally long, so they expire earlier.
  */
 export const AS_OF_SQL = `
   SELECT key, sizeBytes, uploadedAt, expiresAt FROM (
-    SELECT object_key AS key, size_bytes AS sizeBytes, created_at AS uploadedAt, expires_at AS expiresAt, 1 AS isNamed FROM media
+    SELECT object_key AS key, size_bytes AS sizeBytes, created_at AS uploadedAt, expires_at AS expiresAt, 1 AS isNamed
+    FROM media
     WHERE account_id = ?1 AND name = ?2 AND created_at <= ?4 AND size_bytes IS NOT NULL
     UNION ALL
     SELECT * FROM (
@@ -30,16 +31,17 @@ export const AS_OF_SQL = `
   ) WHERE expiresAt > ?3 ORDER BY uploadedAt DESC, isNamed DESC LIMIT 1`;
 
 /**
- * The table `media`: which object a recording's name stands for. Rows without a name of their own hold objects that are
- * still being written or have been replaced; the sweep removes them, like all others, when they expire. A job that
- * began to read a recording before it was replaced therefore reads it to its end.
+ * The table `media`: the object of each recording's name. Unnamed rows hold objects that are still being written or were
+ * replaced; the sweep removes them, like all others, when they expire. So a job that reads a recording can finish after
+ * the recording was replaced.
  */
 export function createMediaRows(db: D1Database) {
   return {
     /**
-     * Notes an object that is about to be written. Times are milliseconds since the Unix epoch.
+     * Records an object that is about to be written. Times are milliseconds since the Unix epoch.
      *
-     * @param name of an object that bypasses the Worker, so that it is never published: jobs that need the name keep it
+     * @param name of an object that bypasses the Worker and is therefore never published; while unfinished jobs refer to
+     *   the name, the sweep keeps the object
      */
     async claim(accountId: string, objectKey: string, now: number, expiresAt: number, name?: string): Promise<void> {
       await db
@@ -55,7 +57,7 @@ export function createMediaRows(db: D1Database) {
         .run();
     },
 
-    /** Makes a whole object the recording of that name, in one transaction; the one of before loses its name. */
+    /** Gives a complete object its name, and unnames the previous recording, in one transaction. */
     async publish(
       accountId: string,
       name: string,
@@ -85,8 +87,8 @@ export function createMediaRows(db: D1Database) {
     },
 
     /**
-     * The recording that had the name at a moment, or got it within `slackMs` after it, replaced or not since;
-     * undefined where none had that is kept for so long.
+     * The recording that had the name at `asOf`, or got it within `slackMs` after that, even if it was replaced since;
+     * undefined if there is none that had not expired at `asOf`.
      */
     async findAsOf(accountId: string, name: string, asOf: number, slackMs: number): Promise<MediaRow | undefined> {
       const row = await db
@@ -99,7 +101,8 @@ export function createMediaRows(db: D1Database) {
     async find(accountId: string, name: string, now: number): Promise<MediaRow | undefined> {
       const row = await db
         .prepare(
-          `SELECT object_key AS key, size_bytes AS sizeBytes, created_at AS uploadedAt, expires_at AS expiresAt FROM media
+          `SELECT object_key AS key, size_bytes AS sizeBytes, created_at AS uploadedAt, expires_at AS expiresAt
+           FROM media
            WHERE account_id = ?1 AND name = ?2 AND expires_at > ?3 AND size_bytes IS NOT NULL`,
         )
         .bind(accountId, name, now)

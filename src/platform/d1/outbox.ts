@@ -20,17 +20,17 @@ import {
   selectJob,
 } from './statements.ts';
 
-/** How long a message is left alone that this version of the service cannot read. */
+/** Postponement of a message that this version of the service cannot read. */
 const UNREADABLE_PAUSE_MS = 3600 * 1000;
 
 type Outbox = JobOutbox & Omit<JobSteps, 'nextStep'> & Pick<JobDeliveries, 'reschedule'>;
 
-/** The part of `JobStore` that is about messages which must still be handled. */
+/** The members of `JobStore` for unhandled messages. */
 export function outboxOf(db: D1Database): Outbox {
   return {
     async settle(id) {
       await db.batch([
-        // The clean-up leaves the address to a webhook that is still to be sent; no other clean-up comes.
+        // The clean-up of a job keeps the address for an unsent webhook, and does not run again.
         db
           .prepare(
             `UPDATE jobs SET webhook_url = NULL WHERE cleaned_at IS NOT NULL
@@ -44,7 +44,8 @@ export function outboxOf(db: D1Database): Outbox {
     async reschedule(id, handled, message, dueAt) {
       const result = await db
         .prepare(
-          `UPDATE outbox SET body = ?2, due_at = ?3, lease_until = ?4, starts = 0 WHERE id = ?1 AND json_extract(body, '$.attempt') = ?5`,
+          `UPDATE outbox SET body = ?2, due_at = ?3, lease_until = ?4, starts = 0
+           WHERE id = ?1 AND json_extract(body, '$.attempt') = ?5`,
         )
         .bind(id, JSON.stringify(message), dueAt, dueAt + LEASE_MS, handled.attempt)
         .run();
@@ -98,7 +99,7 @@ export function outboxOf(db: D1Database): Outbox {
   };
 }
 
-/** Pause before a step is begun a third time whose starts had no end that is known; doubled each time. */
+/** Pause before the third start of a step whose earlier starts did not report an end; doubled at each start. */
 const FIRST_PAUSE_MS = 15_000;
 const MAX_PAUSE_MS = 15 * 60_000;
 
@@ -138,12 +139,12 @@ async function overdue(
   limit: number,
   { jobId, after }: { readonly jobId?: string; readonly after?: OutboxPosition } = {},
 ): Promise<OutboxPage> {
-  // D1 has no infinity; every lease lies before this.
+  // D1 has no infinity; every lease ends before this.
   const moment = Math.min(before, Number.MAX_SAFE_INTEGER);
   const { leaseUntil, id: afterId } = after ?? { leaseUntil: Number.MIN_SAFE_INTEGER, id: '' };
   const order =
     'lease_until < ?1 AND lease_until >= ?3 AND (lease_until > ?3 OR id > ?4) ORDER BY lease_until, id LIMIT ?2';
-  // Two statements, so that each has its index: the one for a job must not walk the backlog of all of them.
+  // Two statements, so that each uses its index: the query for one job must not scan the whole backlog.
   const statement =
     jobId === undefined
       ? db.prepare(`SELECT * FROM outbox WHERE ${order}`).bind(moment, limit, leaseUntil, afterId)
@@ -156,17 +157,17 @@ async function overdue(
   for (const row of results) {
     const parsed = outboxFromRow(row);
     if (parsed) rows.push(parsed);
-    else if (SHARD_ROW.test(row.id)) rows.push(await readAgain(db, row.job_id));
-    else await putOff(db, row, Math.min(moment, Date.now()));
+    else if (SHARD_ROW.test(row.id)) rows.push(await restartJob(db, row.job_id));
+    else await postpone(db, row, Math.min(moment, Date.now()));
   }
   return { rows, next: last && { leaseUntil: last.lease_until, id: last.id } };
 }
 
-/** Versions before had a row for each shard, and may have written some between the migration and their end. */
+/** Earlier versions wrote a row per shard, possibly still between the migration and their end. */
 const SHARD_ROW = /\/shard\/\d+$/;
 
-/** Has the recording of a job read again that a version before was analysing. */
-async function readAgain(db: D1Database, jobId: string): Promise<OutboxRow> {
+/** Repeats the ingest of a job that an earlier version was analysing. */
+async function restartJob(db: D1Database, jobId: string): Promise<OutboxRow> {
   const message = { step: 'ingest', jobId } as const;
   const id = outboxId(message);
   await db.batch([
@@ -177,11 +178,11 @@ async function readAgain(db: D1Database, jobId: string): Promise<OutboxRow> {
 }
 
 /**
- * A message of another version of the service, which may come back. It must not stand in the way of all others
- * meanwhile.
+ * Postpones a message of another version of the service, which may be deployed again. Until then the message must not
+ * block the others.
  */
-async function putOff(db: D1Database, { id, lease_until: leaseUntil }: OutboxDbRow, now: number): Promise<void> {
-  // Put off before, and met again only because all are asked for.
+async function postpone(db: D1Database, { id, lease_until: leaseUntil }: OutboxDbRow, now: number): Promise<void> {
+  // Postponed before; it is here only because the query covers all leases.
   if (leaseUntil > now) return;
   log('error', 'unreadable_outbox_row', { outboxId: id });
   await db

@@ -22,7 +22,7 @@ export interface JobRow {
   readonly error_message: string | null;
 }
 
-/** The job of a row of `jobs`; what is null there is absent. */
+/** The job of a row of `jobs`; NULL columns become absent. */
 export function jobFromRow(row: JobRow): JobRecord {
   return {
     id: row.id,
@@ -55,7 +55,7 @@ export interface OutboxDbRow {
   readonly starts: number;
 }
 
-/** undefined for a row that this version of the service cannot read */
+/** Undefined for a row that this version of the service cannot read. */
 export function outboxFromRow(row: OutboxDbRow): OutboxRow | undefined {
   const message = readMessage(row.body);
   if (!message) return undefined;
@@ -77,12 +77,11 @@ function readMessage(body: string): OutboxMessage | undefined {
   }
 }
 
-/** Whether the first statement of a batch changed its row: those after it hang on that. */
+/** Whether the first statement of a batch changed its row; the later ones depend on it. */
 export function hasChanged([first]: readonly D1Result[]): boolean {
   return first.meta.changes === 1;
 }
 
-/** Of a deleted job there is nothing to read. */
 export function selectJob(db: D1Database, jobId: string): D1PreparedStatement {
   return db.prepare('SELECT * FROM jobs WHERE id = ?1 AND deleted_at IS NULL').bind(jobId);
 }
@@ -93,14 +92,14 @@ const INSERT_OUTBOX = `INSERT OR IGNORE INTO outbox (id, job_id, queue, body, du
 const valuesOf = (message: OutboxMessage, dueAt: number, leaseUntil: number) =>
   [outboxId(message), message.jobId, queueOf(message), JSON.stringify(message), dueAt, leaseUntil] as const;
 
-/** The first message of a job that the statement before has made; nothing for one that waits. */
+/** Inserts the first message of a job that the previous statement created; nothing for a job that waits. */
 export function insertFirstStep(db: D1Database, jobId: string, now: number, leaseUntil: number): D1PreparedStatement {
   return db
     .prepare(`${INSERT_OUTBOX} WHERE EXISTS (SELECT 1 FROM jobs WHERE id = ?2 AND status = 'created')`)
     .bind(...valuesOf({ step: 'ingest', jobId }, now, leaseUntil));
 }
 
-/** Writes a message's row of a job that runs. */
+/** Inserts a message if its job is running. */
 export function insertWhileRunning(
   db: D1Database,
   message: OutboxMessage,
@@ -112,7 +111,7 @@ export function insertWhileRunning(
     .bind(...valuesOf(message, dueAt, leaseUntil));
 }
 
-/** Writes a message's row where the statement before has changed one; a row that is there already stays as it is. */
+/** Inserts a message if the previous statement changed a row; an existing message stays as it is. */
 export function insertAfterChange(
   db: D1Database,
   message: OutboxMessage,
@@ -122,7 +121,7 @@ export function insertAfterChange(
   return db.prepare(`${INSERT_OUTBOX} WHERE changes() = 1`).bind(...valuesOf(message, dueAt, leaseUntil));
 }
 
-/** The webhook message of a job that has been ended two statements before; nothing when nothing was changed. */
+/** Inserts the webhook message of an ended job if the previous statement changed a row. */
 export function insertWebhookAfterChange(
   db: D1Database,
   jobId: string,
@@ -134,7 +133,7 @@ export function insertWebhookAfterChange(
     .bind(...valuesOf({ step: 'webhook', jobId, attempt: 0 }, dueAt, leaseUntil));
 }
 
-/** Steps of a job that has ended need no handling any more; its webhook does. */
+/** Deletes the steps of a job that has ended, but not its webhook. */
 export function deleteJobOutbox(db: D1Database, jobId: string): D1PreparedStatement {
   return db
     .prepare(
@@ -144,7 +143,7 @@ export function deleteJobOutbox(db: D1Database, jobId: string): D1PreparedStatem
     .bind(jobId);
 }
 
-/** Undefined for one that is unknown or deleted. */
+/** Undefined for an unknown or deleted job. */
 export async function findJob(db: D1Database, jobId: string): Promise<JobRecord | undefined> {
   const row = await selectJob(db, jobId).first<JobRow>();
   return row ? jobFromRow(row) : undefined;

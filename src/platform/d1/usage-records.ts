@@ -3,12 +3,12 @@ import type { UsageService } from '../../jobs/app-services.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 
-/** An SQL expression: the first day that begins at that moment or after it. */
+/** An SQL expression: the first day that begins at or after `moment`. */
 const firstDayFrom = (moment: string): string => `CAST((${moment} + ${DAY_MS - 1}) / ${DAY_MS} AS INTEGER)`;
 
 /**
  * Parameters: account id, first moment, first moment after. Walks the index `usage_account` and the key of `usage_days`
- * over that range alone. Of days of which only sums are left, those that begin in it count.
+ * over that range alone. A day of which only sums are left counts if it begins in the range.
  */
 export const USAGE_SQL = `
   WITH span (account, first, past) AS (SELECT ?, ?, ?)
@@ -22,7 +22,7 @@ export const USAGE_SQL = `
   )
   GROUP BY day, kind ORDER BY day, kind`;
 
-/** The same of every account, by its name. Parameters: first moment, first moment after. */
+/** The same for every account, by its name. Parameters: first moment, first moment after. */
 export const USAGE_OF_ALL_SQL = `
   SELECT accounts.name AS account, usage_records.created_at / ${DAY_MS} AS day, kind,
          SUM(billed_seconds) AS billedSeconds, COUNT(*) AS jobs
@@ -68,7 +68,7 @@ export const ENDED_STREAMS_SQL = `SELECT id FROM live_streams
 
 const OLD_USAGE = `(SELECT job_id FROM usage_records WHERE created_at <= ?1 ORDER BY created_at, job_id LIMIT ?2)`;
 
-/** Adds old usage up by day and kind. The limit is that of what is deleted, in the same order. */
+/** Adds up old usage by day and kind. Order and limit are those of the DELETE that follows. */
 export const FOLD_USAGE_SQL = `
   INSERT INTO usage_days (account_id, day, kind, billed_seconds, credit_seconds, jobs)
   SELECT account_id, created_at / ${DAY_MS}, kind, SUM(billed_seconds), SUM(credit_seconds), COUNT(*)

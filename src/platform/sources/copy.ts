@@ -5,13 +5,13 @@ import type { HttpClient } from './http-client.ts';
 import { HttpSource, openHttp } from './http-source.ts';
 import { CHANGED, EMPTY, tooLarge, tooSlow } from './source-faults.ts';
 
-/** What of a copy is in the bucket already. Plain JSON. */
+/** The parts of a copy that the bucket has. Plain JSON. */
 export interface CopyState {
   readonly uploadId: string;
   readonly noteKey: string;
   readonly parts: readonly R2UploadedPart[];
   readonly copiedBytes: number;
-  /** The file that is copied. */
+  /** Size of the whole file. */
   readonly sizeBytes: number;
   readonly validator: string;
 }
@@ -41,8 +41,8 @@ const PATIENT = { isPatient: true };
 /**
  * Copies a recording into the bucket, in parts, one of them in memory. The object is whole or not there.
  *
- * @param state what a call before has copied
- * @throws whatever R2 fails with
+ * @param state of the call before, which this one continues
+ * @throws errors of R2
  */
 export async function copyRecording(
   client: HttpClient,
@@ -51,9 +51,9 @@ export async function copyRecording(
   state?: CopyState,
 ): Promise<CopyEnd> {
   try {
-    // The copy was completed by a call that was interrupted directly after it.
+    // An earlier call may have been interrupted after it completed the copy.
     if (await target.bucket.head(target.key)) return await finish(target);
-    return await (state ? goOn(client, url, target, state) : begin(client, url, target));
+    return await (state ? resume(client, url, target, state) : begin(client, url, target));
   } catch (error) {
     if (!(error instanceof SourceReadError)) throw error;
     return { kind: 'failed', error: error.error };
@@ -77,7 +77,7 @@ async function begin(client: HttpClient, url: string, target: CopyTarget): Promi
   return store(body, answer.url.host, target, { sizeBytes, canGoOn, validator, copiedBytes: 0, parts: [] });
 }
 
-async function goOn(client: HttpClient, url: string, target: CopyTarget, state: CopyState): Promise<CopyEnd> {
+async function resume(client: HttpClient, url: string, target: CopyTarget, state: CopyState): Promise<CopyEnd> {
   const { sizeBytes, validator, copiedBytes, parts, uploadId, noteKey } = state;
   const source = new HttpSource(client, { url, sizeBytes, validator, hasRanges: true }, undefined, PATIENT);
   const upload = resumeNotedUpload(target.bucket, target.key, uploadId, noteKey);
@@ -134,7 +134,7 @@ async function store(
         if (filled === PART_BYTES) await flush();
       }
       if (Date.now() - startedAt <= timeoutMs) continue;
-      // What is not in a part yet is asked for again.
+      // The next call requests the bytes again that are not in a part yet.
       if (known.canGoOn && copiedBytes > known.copiedBytes) return { kind: 'unfinished' };
       return await drop({ kind: 'failed', error: tooSlow(host, copiedBytes + filled, timeoutMs) });
     }
@@ -158,7 +158,7 @@ async function store(
   return finish(target);
 }
 
-/** What a pass that has begun in place knows the file by: it continues with the copy. */
+/** Identity of the file, by which a pass that began at the server continues with the copy. */
 function identityOf(validator: string | undefined, sizeBytes: number | undefined): R2PutOptions {
   if (validator === undefined || sizeBytes === undefined) return {};
   return { customMetadata: { identity: `${validator} ${sizeBytes}` } };

@@ -5,19 +5,19 @@ import { refuse, type SourceResult } from './source-faults.ts';
 export interface HttpClient {
   readonly allowLoopback: boolean;
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
-  /** Until the headers are there. */
+  /** Longest wait for the headers. */
   readonly headersTimeoutMs: number;
   /** Longest silence inside a body. */
   readonly stallTimeoutMs: number;
   /** Pauses before the second, third … try without progress. */
   readonly backoffMs: readonly number[];
-  /** Lets others run. */
+  /** Yields to other requests. */
   readonly pause: () => Promise<void>;
 }
 
 export interface Opened {
   readonly response: Response;
-  /** Where the redirects led. */
+  /** Address after the redirects. */
   readonly url: URL;
   /** The body's chunks; throws SourceReadError on a broken or silent connection. */
   chunks(): AsyncGenerator<Uint8Array>;
@@ -31,7 +31,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 export const sleep = (milliseconds: number): Promise<void> => new Promise((done) => setTimeout(done, milliseconds));
 
 /**
- * One GET that follows at most two redirects, each checked against the address policy before it is asked. Any status is
+ * One GET that follows at most two redirects, each checked against the address policy before the request. Any status is
  * a success here.
  */
 export async function get(
@@ -76,7 +76,7 @@ async function request(client: HttpClient, url: URL, headers: Record<string, str
     const response = await client.fetch(url.href, {
       redirect: 'manual',
       signal: abort.signal,
-      // The platform's cache would keep other people's recordings, and answer a range from another version of the file.
+      // The platform's cache would keep private recordings, and could answer a range from another version of the file.
       cache: 'no-store',
       // A compressed body would have other offsets than the file.
       headers: { 'Accept-Encoding': 'identity', 'User-Agent': 'rollcall', ...headers },
@@ -89,7 +89,7 @@ async function request(client: HttpClient, url: URL, headers: Record<string, str
         url,
         chunks: () => bodyChunks(body),
         cancel: async () => {
-          // Both: an unread body is dropped by the first, a stuck one only by the second.
+          // `cancel` drops an unread body; only `abort` drops one whose read is pending.
           await response.body?.cancel().catch(() => undefined);
           abort.abort();
         },
@@ -130,26 +130,27 @@ interface Body {
 }
 
 /**
- * A body read to its end leaves the connection for the next request; any other is dropped, and nothing waits for it.
+ * Drops a body that was not read to its end, without waiting. After a body's end the connection stays open for reuse.
  */
 function drop({ abort }: Body, reader: ReadableStreamDefaultReader): void {
   reader.cancel().catch(() => undefined);
   abort.abort();
 }
 
-/** A silence is noticed at the first of these that ends in it. */
-const LOOKS_PER_TIMEOUT = 4;
+/** Checks of a waiting read in `stallTimeoutMs`. */
+const CHECKS_PER_TIMEOUT = 4;
 
 /**
- * A server that is slower holds up what waits for it, for hours where it drips; speech in most codecs comes faster than
- * it is spoken.
+ * A slower server could occupy its reader for hours. Most codecs need fewer bytes per second of speech, so that a
+ * server at this rate still sends faster than real time.
  */
 const LEAST_BYTES_PER_SECOND = 8192;
 
 /**
- * The same read, which fails as a SourceReadError: when the connection breaks, when a read waits for `stallTimeoutMs`
- * (a quarter more at most), and when reads that waited as long together brought next to nothing. One timer for a whole
- * body: a timer and a race of promises for each chunk outlive the young generation and fill an isolate's heap.
+ * The same read, which throws SourceReadError when the connection breaks, when one read waits longer than
+ * `stallTimeoutMs` (noticed up to a quarter later), and when reads that waited that long together returned fewer than
+ * `LEAST_BYTES_PER_SECOND`. One timer serves the whole body: a timer and a promise race per chunk would be promoted to
+ * the old generation and fill the isolate's heap.
  */
 function watched<T extends { readonly value?: Uint8Array }>(
   body: Body,
@@ -158,25 +159,26 @@ function watched<T extends { readonly value?: Uint8Array }>(
   const { host, stallTimeoutMs, abort } = body;
   const leastBytes = (LEAST_BYTES_PER_SECOND * stallTimeoutMs) / 1000;
   let isWaiting = false;
-  /** Looks that found the present read waiting, and those that found any, with what came meanwhile. */
-  let looks = 0;
-  let waits = 0;
+  /** Checks that found the current read waiting. */
+  let checksOfRead = 0;
+  /** Checks that found any read waiting since the last test of the rate, and the bytes received since then. */
+  let checks = 0;
   let receivedBytes = 0;
   let fault: string | undefined;
   const timer = setInterval(() => {
     if (!isWaiting) return;
-    looks++;
-    waits++;
-    if (looks > LOOKS_PER_TIMEOUT) fault = `The server ${host} stopped sending.`;
-    else if (waits >= LOOKS_PER_TIMEOUT && looks < waits) {
+    checksOfRead++;
+    checks++;
+    if (checksOfRead > CHECKS_PER_TIMEOUT) fault = `The server ${host} stopped sending.`;
+    else if (checks >= CHECKS_PER_TIMEOUT && checksOfRead < checks) {
       if (receivedBytes < leastBytes) fault = `The server ${host} sends less than 8 KiB a second.`;
-      waits = 0;
+      checks = 0;
       receivedBytes = 0;
     }
     if (fault !== undefined) abort.abort();
-  }, stallTimeoutMs / LOOKS_PER_TIMEOUT);
+  }, stallTimeoutMs / CHECKS_PER_TIMEOUT);
   const next = async (): Promise<T> => {
-    looks = 0;
+    checksOfRead = 0;
     isWaiting = true;
     try {
       const result = await read();
@@ -193,16 +195,15 @@ function watched<T extends { readonly value?: Uint8Array }>(
   return Object.assign(next, { close: () => clearInterval(timer) });
 }
 
-/** Facts in the headers of an answer. */
-
+/** A parsed Content-Range header. */
 export interface ContentRange {
   readonly start: number;
   readonly end: number;
-  /** undefined where the server does not say. */
+  /** Undefined if the server does not report it. */
   readonly total: number | undefined;
 }
 
-/** `bytes 0-99/1234`; undefined for anything that does not fit together. */
+/** Parses `bytes 0-99/1234`; undefined for a malformed or contradictory header. */
 export function parseContentRange(value: string | null): ContentRange | undefined {
   const match = /^bytes\s+(\d{1,15})-(\d{1,15})\/(\d{1,15}|\*)$/i.exec(value?.trim() ?? '');
   if (!match) return undefined;
@@ -211,14 +212,14 @@ export function parseContentRange(value: string | null): ContentRange | undefine
   return start <= end && (total === undefined || end < total) ? { start, end, total } : undefined;
 }
 
-/** What pins a file: its strong entity tag, or else the time of its last change. */
+/** Validator of a file: its strong entity tag, or else its Last-Modified time. */
 export function validatorOf(headers: Headers): string | undefined {
   const tag = headers.get('ETag');
   if (tag !== null && /^"[^"]*"$/.test(tag)) return tag;
   return headers.get('Last-Modified') ?? undefined;
 }
 
-/** Whether an answer says that the file is no longer the pinned one; silence counts as the same. */
+/** Whether the headers show another version of the file; an absent header counts as the same version. */
 export function contradicts(headers: Headers, validator: string): boolean {
   const now = validator.startsWith('"') ? headers.get('ETag') : headers.get('Last-Modified');
   return now !== null && now !== validator;
@@ -226,7 +227,7 @@ export function contradicts(headers: Headers, validator: string): boolean {
 
 export const isEncoded = (headers: Headers): boolean => !/^(identity)?$/i.test(headers.get('Content-Encoding') ?? '');
 
-/** Declared length of the body, bytes; undefined where it is not that of the file. */
+/** Declared length of the body in bytes; undefined if it is absent or counts encoded bytes. */
 export function contentLength(headers: Headers): number | undefined {
   const value = headers.get('Content-Length');
   return value !== null && /^\d{1,15}$/.test(value) && !isEncoded(headers) ? Number(value) : undefined;
@@ -234,6 +235,6 @@ export function contentLength(headers: Headers): number | undefined {
 
 const RADIO_HEADERS = ['icy-name', 'icy-br', 'icy-pub', 'icy-genre', 'icy-url', 'icy-metaint'];
 
-/** Whether an answer is a stream of an internet radio (Icecast, SHOUTcast): it names its station, and no length. */
+/** Whether an answer is an internet radio stream (Icecast, SHOUTcast): it has a station header and no length. */
 export const isRadio = (headers: Headers): boolean =>
   !headers.has('Content-Length') && RADIO_HEADERS.some((name) => headers.has(name));

@@ -18,20 +18,20 @@ import { CHANGED, EMPTY, endless, type SourceResult, statusError, tooLarge } fro
 /** What an address leads to. */
 export interface OpenedHttp {
   readonly answer: Opened;
-  /** Undefined where the server does not say. */
+  /** Undefined if the server does not report it. */
   readonly sizeBytes: number | undefined;
-  /** What pins the file; undefined where nothing does. */
+  /** Entity tag or date that pins the file; undefined if the server sends neither. */
   readonly validator: string | undefined;
   readonly hasRanges: boolean;
-  /** The first bytes, which were looked at; they come again with the body. */
+  /** The whole body, including the first bytes, which `openHttp` may have inspected. */
   readonly chunks: () => AsyncGenerator<Uint8Array>;
 }
 
-/** Asks for a recording from its first byte on, and refuses what cannot be one. One try. */
+/** Requests a recording from its first byte, without retries. Refuses answers that cannot be a recording. */
 export async function openHttp(client: HttpClient, url: string, maxBytes: number): Promise<SourceResult<OpenedHttp>> {
-  const asked = await get(client, url, { Range: 'bytes=0-' });
-  if (!asked.ok) return asked;
-  const answer = asked.value;
+  const requested = await get(client, url, { Range: 'bytes=0-' });
+  if (!requested.ok) return requested;
+  const answer = requested.value;
   const refused = async (error: SourceError) => {
     await answer.cancel();
     return { ok: false, error } as const;
@@ -39,7 +39,7 @@ export async function openHttp(client: HttpClient, url: string, maxBytes: number
   const { status, headers } = answer.response;
   const { host } = answer.url;
   if (status === 416 && /\/0$/.test(headers.get('Content-Range') ?? '')) return refused(EMPTY);
-  // A server that takes a range for an error may give the whole file, and so may one whose ranges are of no use.
+  // Servers that reject ranges, or answer them badly, may still send the whole file.
   if (status === 416 || status === 400 || status === 501 || (status === 206 && !isUsable(headers))) {
     await answer.cancel();
     return openWhole(client, url, maxBytes);
@@ -48,7 +48,7 @@ export async function openHttp(client: HttpClient, url: string, maxBytes: number
   return describe(answer, maxBytes);
 }
 
-/** Whether a part is the whole file, or of a file that the rest can be asked for. */
+/** Whether the range is the whole file, or the rest can be requested with a validator. */
 function isUsable(headers: Headers): boolean {
   const range = parseContentRange(headers.get('Content-Range'));
   if (range?.start !== 0 || range.total === undefined || isEncoded(headers)) return false;
@@ -56,11 +56,12 @@ function isUsable(headers: Headers): boolean {
 }
 
 async function openWhole(client: HttpClient, url: string, maxBytes: number): Promise<SourceResult<OpenedHttp>> {
-  const asked = await get(client, url, {});
-  if (!asked.ok) return asked;
-  if (asked.value.response.status === 200) return describe(asked.value, maxBytes);
-  await asked.value.cancel();
-  return { ok: false, error: statusError(asked.value.url.host, asked.value.response.status) };
+  const requested = await get(client, url, {});
+  if (!requested.ok) return requested;
+  const answer = requested.value;
+  if (answer.response.status === 200) return describe(answer, maxBytes);
+  await answer.cancel();
+  return { ok: false, error: statusError(answer.url.host, answer.response.status) };
 }
 
 async function describe(answer: Opened, maxBytes: number): Promise<SourceResult<OpenedHttp>> {
@@ -84,7 +85,7 @@ async function describe(answer: Opened, maxBytes: number): Promise<SourceResult<
   return { ok: true, value: { answer, sizeBytes, validator, hasRanges, chunks: () => chunks } };
 }
 
-/** Of these a web page is recognised. */
+/** Bytes in which a web page is recognised. */
 const HEAD_BYTES = 1024;
 
 /** The body, refused when it is a web page. */
@@ -122,7 +123,7 @@ async function headOf(body: AsyncGenerator<Uint8Array>): Promise<Uint8Array> {
 }
 
 /**
- * The recording for one forward pass; undefined where it can only be copied: nothing pins it, or its size is not known.
+ * The recording for one forward pass; undefined if it can only be copied: its validator or its size is unknown.
  */
 export function pinned(client: HttpClient, opened: OpenedHttp, url: string): HttpSource | undefined {
   const { sizeBytes, validator, hasRanges, answer, chunks } = opened;
@@ -130,36 +131,35 @@ export function pinned(client: HttpClient, opened: OpenedHttp, url: string): Htt
   return new HttpSource(client, { url, sizeBytes, validator, hasRanges }, { ...answer, chunks });
 }
 
-/** Read between two pauses: a fast source would keep everybody else waiting. */
+/** Bytes read between two pauses, so that a fast source does not block other requests. */
 const PAUSE_BYTES = 1 << 20;
 /**
- * Tries are counted until so much has come: a server that breaks off after every few bytes would be asked without an
- * end.
+ * Progress that resets the count of failed tries: a server that breaks off after every few bytes must not be retried
+ * forever.
  */
 const PROGRESS_BYTES = 1 << 18;
 
-/** A file on a server, as its first answer describes it. */
+/** A file on a server, described by the first answer. */
 export interface HttpFile {
   readonly url: string;
   readonly sizeBytes: number;
   /** Entity tag or date that pins it. */
   readonly validator: string;
-  /** Whether the server gives ranges. */
+  /** Whether the server supports range requests. */
   readonly hasRanges: boolean;
 }
 
 export interface HttpSourceOptions {
   /**
-   * Whether a server that did not answer in time is asked again at once: for readers that do not occupy a queue
-   * consumer.
+   * Whether a request that timed out is retried at once: for readers that do not occupy a queue consumer.
    */
   readonly isPatient: boolean;
 }
 
 /**
- * One file, pinned, read forward: a file that changes under the reader is an error, never a mixture. A connection that
- * breaks continues at the next byte, where the server gives ranges; elsewhere the file is asked for again and what has
- * come is passed over.
+ * One file, pinned by its validator, read forward: a file that changes while it is read is an error, never a mixture.
+ * After a broken connection, reading continues at the next byte if the server supports ranges; otherwise the whole file
+ * is requested again and the bytes already read are skipped.
  */
 export class HttpSource implements ByteSource {
   readonly sizeBytes: number;
@@ -167,7 +167,7 @@ export class HttpSource implements ByteSource {
   #first: Opened | undefined;
   #stream: HttpStream | undefined;
 
-  /** @param first the answer that described the file, whose body begins with its first byte */
+  /** @param first answer that described the file; its body begins at byte 0 */
   constructor(
     private readonly client: HttpClient,
     private readonly file: HttpFile,
@@ -220,13 +220,13 @@ class HttpStream implements ByteStream {
   #chunks: AsyncGenerator<Uint8Array> | undefined;
   #opened: Opened | undefined;
   #isClosed = false;
-  /** Place of the next byte. */
+  /** Offset of the next byte. */
   #at: number;
   readonly #end: number;
-  /** Where the present connection began to give bytes, and how many it had to pass over for that. */
+  /** Offset of the first byte that the current connection returned, and the bytes that it skipped before. */
   #connectedAt: number;
-  #passedBytes = 0;
-  /** Tries that failed, counted until the stream has come to `#progressAt`. */
+  #skippedBytes = 0;
+  /** Failed tries since the stream last reached `#progressAt`. */
   #tries = 0;
   #progressAt = 0;
   #pausedAt: number;
@@ -262,7 +262,7 @@ class HttpStream implements ByteStream {
       } catch (error) {
         this.#drop();
         if (this.#isClosed) break;
-        await this.#rest(error);
+        await this.#backOff(error);
       }
     }
     this.close();
@@ -274,15 +274,15 @@ class HttpStream implements ByteStream {
     this.#drop();
   }
 
-  /** Waits for the next try. @throws what the last one failed with, where there is none */
-  async #rest(error: unknown): Promise<void> {
+  /** Waits before the next try. @throws `error` if there must be no other try */
+  async #backOff(error: unknown): Promise<void> {
     if (!(error instanceof SourceReadError)) throw error;
     const { kind } = error.error;
     const isWorthATry = kind === 'timeout' ? this.options.isPatient : isPassing(kind) || kind === 'incomplete';
     const { backoffMs } = this.client;
     if (!isWorthATry || this.#tries >= backoffMs.length) throw error;
-    // What was passed over counts as much as what came: a whole file would be read again and again.
-    if (this.#tries === 0) this.#progressAt = this.#at + Math.max(PROGRESS_BYTES, this.#passedBytes);
+    // Without ranges each try reads the file from its start: require as much new data as it had to skip.
+    if (this.#tries === 0) this.#progressAt = this.#at + Math.max(PROGRESS_BYTES, this.#skippedBytes);
     await sleep(backoffMs[this.#tries++]);
   }
 
@@ -305,16 +305,16 @@ class HttpStream implements ByteStream {
       const next = await chunks.next();
       if (!next.done) return next.value;
       const { host } = new URL(this.file.url);
-      const cameBytes = this.#at - this.#connectedAt;
+      const receivedBytes = this.#at - this.#connectedAt;
       // Some servers limit the size of one answer.
-      if (!this.file.hasRanges || cameBytes < PROGRESS_BYTES) {
-        throw new SourceReadError(cameBytes === 0 ? incomplete(host, this.file.sizeBytes) : brokeOff(host));
+      if (!this.file.hasRanges || receivedBytes < PROGRESS_BYTES) {
+        throw new SourceReadError(receivedBytes === 0 ? incomplete(host, this.file.sizeBytes) : brokeOff(host));
       }
       this.#drop();
     }
   }
 
-  /** Asks for the file from the next byte on. */
+  /** Requests the file from the next byte. */
   async #connect(): Promise<AsyncGenerator<Uint8Array>> {
     const { url, validator, hasRanges, sizeBytes } = this.file;
     const last = this.#end < sizeBytes ? this.#end - 1 : '';
@@ -324,15 +324,15 @@ class HttpStream implements ByteStream {
     const answer = await get(this.client, url, headers);
     if (!answer.ok) throw new SourceReadError(answer.error);
     const opened = answer.value;
-    // If the source was closed meanwhile, the answer must be cancelled here.
+    // `close` cannot cancel an answer that was still pending.
     const fault = this.#isClosed ? brokeOff(opened.url.host) : this.#faultOf(opened);
     if (fault) {
       await opened.cancel();
       throw new SourceReadError(fault);
     }
     this.#connectedAt = this.#at;
-    this.#passedBytes = opened.response.status === 200 ? this.#at : 0;
-    return this.#take(opened, behind(opened.chunks(), this.#passedBytes, this.client.pause));
+    this.#skippedBytes = opened.response.status === 200 ? this.#at : 0;
+    return this.#take(opened, skip(opened.chunks(), this.#skippedBytes, this.client.pause));
   }
 
   #faultOf({ response, url }: Opened): SourceError | undefined {
@@ -347,7 +347,7 @@ class HttpStream implements ByteStream {
     if (status !== 200 && !(status === 206 && hasRanges)) return statusError(url.host, status);
     if (contradicts(headers, validator)) return CHANGED;
     if (status === 200) {
-      // In answer to If-Range a whole file is another one, unless the server says that it is still this.
+      // After If-Range, status 200 means a changed file, unless validator and length are the same.
       const isSame = validatorOf(headers) === validator && contentLength(headers) === sizeBytes;
       return isSame ? undefined : CHANGED;
     }
@@ -360,8 +360,8 @@ class HttpStream implements ByteStream {
   }
 }
 
-/** Skips the given number of bytes. */
-async function* behind(
+/** The chunks without their first `skippedBytes` bytes. */
+async function* skip(
   chunks: AsyncGenerator<Uint8Array>,
   skippedBytes: number,
   pause: () => Promise<void>,

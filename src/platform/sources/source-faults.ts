@@ -44,7 +44,7 @@ export function tooLarge(maxBytes: number): SourceError {
 
 export const CHANGED: SourceError = { kind: 'changed', message: 'The recording changed while it was being processed.' };
 
-/** What never ends would be copied for hours, up to the limit of its size. */
+/** A radio stream would be copied for hours, until it reaches the size limit. */
 export const endless = (host: string): SourceError => ({
   kind: 'endless',
   message: `The server ${host} sends a radio stream, which has no end: record a part of it and send that.`,
@@ -52,7 +52,7 @@ export const endless = (host: string): SourceError => ({
 
 export const EMPTY: SourceError = { kind: 'empty', message: 'The file is empty.' };
 
-/** A copy, or a reader, that gave up after `timeoutMs`, with what had come until then. */
+/** A copy or a reader gave up after `timeoutMs`, having received `receivedBytes`. */
 export function tooSlow(host: string, receivedBytes: number, timeoutMs: number): SourceError {
   const [mebibytes, minutes] = [receivedBytes / 1024 ** 2, timeoutMs / 60_000];
   return {

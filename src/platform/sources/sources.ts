@@ -13,15 +13,13 @@ export interface SourcesOptions extends Partial<HttpClient> {
 }
 
 const HEADERS_TIMEOUT_MS = 15_000;
-/**
- * For a queue's consumer: a slower server is asked again by the copy, which blocks no other job.
- */
+/** For a queue consumer: the copy retries slower servers, and blocks no other job. */
 const OPEN_TIMEOUT_MS = 4000;
 const OPEN_BACKOFF_MS = [200, 1000];
 const STALL_TIMEOUT_MS = 30_000;
 const BACKOFF_MS = [200, 1000, 3000];
 
-/** How servers are asked, where the options say nothing else. */
+/** The client for recordings; options override its defaults. */
 export const httpClient = (options: Partial<HttpClient> & Pick<HttpClient, 'allowLoopback'>): HttpClient => ({
   fetch: (url, init) => fetch(url, init),
   headersTimeoutMs: HEADERS_TIMEOUT_MS,
@@ -35,10 +33,10 @@ export const httpClient = (options: Partial<HttpClient> & Pick<HttpClient, 'allo
 export function createSources(options: SourcesOptions): SourcesPort {
   const { bucket } = options;
   const client = httpClient(options);
-  const asking = httpClient({ headersTimeoutMs: OPEN_TIMEOUT_MS, backoffMs: OPEN_BACKOFF_MS, ...options });
+  const openingClient = httpClient({ headersTimeoutMs: OPEN_TIMEOUT_MS, backoffMs: OPEN_BACKOFF_MS, ...options });
   return {
     async open(url, maxBytes) {
-      if (!isDataUrl(url)) return open(asking, client, url, maxBytes);
+      if (!isDataUrl(url)) return open(openingClient, client, url, maxBytes);
       const decoded = await decodeDataUrl(url, client.pause);
       return decoded.ok ? { ok: true, value: { source: bytesSource(decoded.value), identity: 'inline' } } : decoded;
     },
@@ -49,7 +47,7 @@ export function createSources(options: SourcesOptions): SourcesPort {
     }),
 
     async findCopy(key) {
-      // Versions before put something after the key.
+      // Earlier versions appended a suffix to the key.
       const [object] = (await bucket.list({ prefix: key, limit: 1, include: ['customMetadata'] })).objects;
       if (!object) return undefined;
       const { size: sizeBytes, etag, customMetadata } = object;
@@ -59,17 +57,17 @@ export function createSources(options: SourcesOptions): SourcesPort {
 }
 
 /**
- * Tries again with pauses what may pass; who did not answer in time has held up the step for long enough: the queue
- * asks again.
+ * Opens a recording. Retries transient errors with pauses, except a timeout, which has occupied the step long enough: the
+ * queue retries the step.
  */
 async function open(
-  asking: HttpClient,
+  openingClient: HttpClient,
   client: HttpClient,
   url: string,
   maxBytes: number,
 ): Promise<SourceResult<OpenSource | 'copy'>> {
   for (let attempt = 0; ; attempt++) {
-    const opened = await openHttp(asking, url, maxBytes);
+    const opened = await openHttp(openingClient, url, maxBytes);
     if (opened.ok) {
       const source = pinned(client, opened.value, url);
       if (source) {
@@ -80,15 +78,15 @@ async function open(
       return { ok: true, value: 'copy' };
     }
     const { kind } = opened.error;
-    if (!isPassing(kind) || kind === 'timeout' || attempt >= asking.backoffMs.length) return opened;
-    await sleep(asking.backoffMs[attempt]);
+    if (!isPassing(kind) || kind === 'timeout' || attempt >= openingClient.backoffMs.length) return opened;
+    await sleep(openingClient.backoffMs[attempt]);
   }
 }
 
 /** Some ten milliseconds of work. */
-const PIECE_CHARS = 512 * 1024;
+const BLOCK_CHARS = 512 * 1024;
 
-/** The bytes of a `data:` URL, base64 or percent-encoded, at most 8 MiB. @param pause lets others run */
+/** The bytes of a `data:` URL, base64 or percent-encoded, at most 8 MiB. @param pause yields to other requests */
 export async function decodeDataUrl(url: string, pause: () => Promise<void>): Promise<SourceResult<Uint8Array>> {
   const data = dataOf(url);
   if (!data) return refuse('invalid_url', 'The data: URL has no data after the comma.');
@@ -105,7 +103,7 @@ async function fromBase64(url: string, from: number, pause: () => Promise<void>)
   const bytes = new Uint8Array(Math.ceil(((url.length - from) * 3) / 4));
   const reader = new Base64Reader(url, from, bytes);
   for (let to = from; ; await pause()) {
-    to = Math.min(to + PIECE_CHARS, url.length);
+    to = Math.min(to + BLOCK_CHARS, url.length);
     const read = reader.read(to);
     if (!read.ok) return refuse('invalid_url', read.message);
     if (to === url.length) return { ok: true, value: bytes.subarray(0, read.bytes) };
@@ -117,7 +115,7 @@ async function fromPercent(url: string, from: number, pause: () => Promise<void>
   const bytes = new Uint8Array(encoded.length);
   let length = 0;
   for (let i = 0; i < encoded.length; i++) {
-    if (i % PIECE_CHARS === 0) await pause();
+    if (i % BLOCK_CHARS === 0) await pause();
     const value =
       encoded[i] === PERCENT ? 16 * hexDigit(encoded[i + 1] ?? 0) + hexDigit(encoded[i + 2] ?? 0) : Number.NaN;
     if (value >= 0) i += 2;
