@@ -1,6 +1,5 @@
 import { Worker } from 'node:worker_threads';
 import { afterEach, expect, it } from 'vitest';
-import { startStorage } from '../../test/helpers/database.ts';
 import { limitBlockingCalls, Miniflare } from './miniflare.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -9,8 +8,9 @@ afterEach(async () => {
 });
 
 it('answers each call of a binding with its own result, also after late notifications of earlier calls', async () => {
-  const { db, stop } = await startStorage();
-  cleanups.push(stop);
+  const runtime = new Miniflare({ modules: true, script: 'export default {}', d1Databases: ['DB'] });
+  cleanups.push(() => runtime.dispose());
+  const db = await runtime.getD1Database('DB');
   await notifyForever(handleOf(() => db.prepare('SELECT 0')));
 
   for (let round = 0; round < 20; round++) {

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 
-// Miniflare with two repairs. All code that starts a runtime imports it from this file.
+// Miniflare with three repairs. All code that starts a runtime imports it from this file.
 //
 // A call of Miniflare's bindings that is not awaited (`prepare`, `bind`) waits with `Atomics.wait` for a thread that
 // stores 1 and then notifies. If that thread is delayed between the two, its notification arrives during the next call,
@@ -70,8 +70,18 @@ function growConfigurationInLargeSteps(): void {
   });
 }
 
+/**
+ * V8 of workerd 1.20260730 can sweep its C++ heap forever after an object was reset (`ctx.abort()`): a task of the main
+ * thread waits for the concurrent sweeper and posts itself again, so that workerd answers nothing and uses a whole core.
+ * A garbage collection without other threads has no concurrent sweeper.
+ */
+function collectGarbageOnOneThread(): void {
+  process.env.MINIFLARE_WORKERD_V8_FLAGS ??= '--single-threaded-gc';
+}
+
 waitForChanges();
 growConfigurationInLargeSteps();
+collectGarbageOnOneThread();
 
 // `require`, because `import` takes half a second longer: Node would parse the module for its exports.
 const miniflare = createRequire(import.meta.url)('miniflare') as typeof import('miniflare');

@@ -1,7 +1,7 @@
 import type { D1Database } from '@cloudflare/workers-types';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { outboxOf } from '../../src/platform/d1/outbox.ts';
-import { startStorage } from '../../test/helpers/database.ts';
+import { startStorage } from '../../test/helpers/storage.ts';
 import { waitingMessagesOf } from './stuck-messages.ts';
 
 const SECOND = 1000;
@@ -15,7 +15,7 @@ beforeAll(async () => {
   waiting = async () => (await ask()).map(({ queue, id }) => `${queue} ${id}`);
 });
 afterAll(() => storage.stop());
-beforeEach(() => storage.db.exec('DELETE FROM outbox'));
+beforeEach(() => storage.db.prepare('DELETE FROM outbox').run());
 
 interface Row {
   readonly queue?: string;
@@ -89,7 +89,7 @@ it('lists nothing of a queue whose batch waits for a slow server', async () => {
 });
 
 it('lists nothing after an error of the database', async () => {
-  await storage.db.exec('ALTER TABLE outbox RENAME TO away');
+  await storage.db.prepare('ALTER TABLE outbox RENAME TO away').run();
   expect(await waiting()).toEqual([]);
-  await storage.db.exec('ALTER TABLE away RENAME TO outbox');
+  await storage.db.prepare('ALTER TABLE away RENAME TO outbox').run();
 });

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startShards, startStorage } from '../../test/helpers/database.ts';
+import { startShards } from '../../test/helpers/database.ts';
 import { blocksOf, fakePorts, recording } from '../../test/helpers/fake-models.ts';
 import { ingestedState, TAG, useJobs } from '../../test/helpers/job-world.ts';
+import { startStorage } from '../../test/helpers/storage.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import type { DiarizeOutput } from '../contract/outputs.ts';
 import { settingsOf } from '../diarization/parameters.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startStorage } from '../../test/helpers/database.ts';
+import { startStorage } from '../../test/helpers/storage.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import { fileIdOf } from '../formats/turn-text.ts';
 import { createJobStore } from '../platform/d1/job-rows.ts';

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { startShards, startStorage } from '../../test/helpers/database.ts';
+import { startShards } from '../../test/helpers/database.ts';
 import { ingestedState } from '../../test/helpers/job-world.ts';
+import { startStorage } from '../../test/helpers/storage.ts';
 import { createJobStore } from '../platform/d1/job-rows.ts';
 import { createObjectStore } from '../platform/r2-objects.ts';
 import type { CreateJob } from './app-services.ts';

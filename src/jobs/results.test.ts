@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { memorySource } from '../../test/helpers/audio.ts';
-import { startStorage } from '../../test/helpers/database.ts';
 import { recording } from '../../test/helpers/fake-models.ts';
 import { useJobs } from '../../test/helpers/job-world.ts';
+import { startStorage } from '../../test/helpers/storage.ts';
 import { wav16 } from '../../test/helpers/wav.ts';
 import type { DiarizeOutput } from '../contract/outputs.ts';
 import { createObjectStore } from '../platform/r2-objects.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startStorage } from '../../test/helpers/database.ts';
+import { startStorage } from '../../test/helpers/storage.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import { createJobStore } from '../platform/d1/job-rows.ts';
 import { createLiveStore } from '../platform/d1/live-store.ts';
@@ -16,17 +16,16 @@ describe('a sweep', () => {
   const HOUR = 60 * MINUTE;
   /** The bucket stamps its objects with the time of the machine. */
   const NOW = Date.now();
-  let storage: Awaited<ReturnType<typeof startStorage>>;
   let store: JobPorts['store'];
   let made = 0;
   beforeAll(async () => {
-    storage = await startStorage();
     store = createJobStore(storage.db);
-    await storage.db
-      .prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 100000, 0)`)
-      .run();
+    await storage.db.prepare(`UPDATE accounts SET credit_seconds = 100000, subscribed = 0`).run();
   });
-  afterAll(() => storage?.stop());
+  afterAll(async () => {
+    await storage.empty();
+    await insertAccount();
+  });
 
   const sweep = (now: number, changes: Partial<ObjectStore> = {}) => {
     const objects = { ...createObjectStore(storage.bucket), ...changes };
@@ -247,9 +246,11 @@ let requests: number;
 let resent: string[];
 let ports: JobPorts;
 let made = 0;
+const insertAccount = () =>
+  storage.db.prepare(`INSERT INTO accounts (id, name, subscribed, created_at) VALUES ('a', 'a', 1, 0)`).run();
 beforeAll(async () => {
   storage = await startStorage();
-  await storage.db.prepare(`INSERT INTO accounts (id, name, subscribed, created_at) VALUES ('a', 'a', 1, 0)`).run();
+  await insertAccount();
 });
 afterAll(() => storage?.stop());
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startStorage } from '../../test/helpers/database.ts';
+import { startStorage } from '../../test/helpers/storage.ts';
 import { createJobStore } from './d1/job-rows.ts';
 import { createMediaService, MEDIA_TTL_MS } from './media-store.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startStorage } from '../../test/helpers/database.ts';
+import { startStorage } from '../../test/helpers/storage.ts';
 import { createObjectStore } from './r2-objects.ts';
 import { createNotedUpload, PART_BYTES, storeBody } from './r2-uploads.ts';
 

@@ -16,8 +16,9 @@ import { deriveWebhookSecret } from '../../src/platform/signed-tokens.ts';
 import { createSources, type SourcesOptions } from '../../src/platform/sources/sources.ts';
 import { createWebhookClient } from '../../src/platform/webhook-client.ts';
 import { audioPorts } from './audio.ts';
-import { startShards, startStorage } from './database.ts';
+import { startShards } from './database.ts';
 import { fakePorts } from './fake-models.ts';
+import { startStorage } from './storage.ts';
 import { pcm16 } from './wav.ts';
 
 /** Where the clock of each test begins. */

@@ -19,8 +19,8 @@ import type { JobStore } from '../../src/jobs/job-store.ts';
 import { createJobStore } from '../../src/platform/d1/job-rows.ts';
 import type { ProgressRpc } from '../../src/platform/object-stubs.ts';
 import { startShards } from '../helpers/database.ts';
+import { type Storage, startStorage } from '../helpers/storage.ts';
 import { startWorkers } from '../helpers/workerd.ts';
-import { type Storage, startFastStorage } from './storage.ts';
 import { MINUTE } from './timeline.ts';
 import { World } from './world.ts';
 
@@ -65,7 +65,7 @@ const SOON = { timeout: 10_000 };
 let worker: Awaited<ReturnType<typeof startWorkers>>;
 let storage: Storage;
 beforeAll(async () => {
-  [worker, storage] = await Promise.all([startWorkers({ jobs: FRONT }), startFastStorage()]);
+  [worker, storage] = await Promise.all([startWorkers({ jobs: FRONT }), startStorage()]);
 });
 afterAll(async () => {
   await storage?.stop();

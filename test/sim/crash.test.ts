@@ -49,9 +49,9 @@ vi.mock('cloudflare:workers', async () => (await import('./doubles.ts')).workers
 import type { CreateJob } from '../../src/jobs/app-services.ts';
 import { createJob } from '../../src/jobs/create-job.ts';
 import { RUNS_ALL_CASES } from '../helpers/cases.ts';
+import { type Storage, startStorage } from '../helpers/storage.ts';
 import { CREDIT_SECONDS, findings } from './invariants.ts';
 import { ACCOUNT, run, runNextDay } from './scenario.ts';
-import { type Storage, startFastStorage } from './storage.ts';
 import { DAY, MINUTE } from './timeline.ts';
 import { World } from './world.ts';
 
@@ -91,7 +91,6 @@ const SILENCE_LOOK_MS = 1000;
 /** As long as the last fault, and what comes after it, takes. */
 const LONG_MS = 90 * MINUTE;
 const SHARD_SECONDS = 300;
-const TABLES = ['jobs', 'outbox', 'usage_records', 'usage_days', 'idempotency_keys', 'accounts'];
 
 function cases(): readonly Case[] {
   if (SIM_SEEDS === undefined) return FIXED.filter((_, index) => RUNS_ALL_CASES || index % 5 === 0);
@@ -103,7 +102,7 @@ function cases(): readonly Case[] {
 let storage: Storage;
 let stories = 0;
 beforeAll(async () => {
-  storage = await startFastStorage();
+  storage = await startStorage();
 });
 afterAll(() => storage?.stop());
 afterEach(() => {
@@ -112,7 +111,7 @@ afterEach(() => {
 });
 
 async function worldOf({ seed, kill }: Case): Promise<World> {
-  await storage.empty(TABLES);
+  await storage.empty();
   await storage.db
     .prepare(`INSERT INTO accounts (id, name, credit_seconds, subscribed, created_at) VALUES (?1, ?1, ?2, 0, 0)`)
     .bind(ACCOUNT, CREDIT_SECONDS)

@@ -6,6 +6,7 @@ import { expire, failOverdue, resendLost } from '../../src/jobs/sweeps.ts';
 import { createJobStore } from '../../src/platform/d1/job-rows.ts';
 import type { CopyRpc, ObjectNamespace, ProgressRpc } from '../../src/platform/object-stubs.ts';
 import { createObjectStore } from '../../src/platform/r2-objects.ts';
+import type { Storage } from '../helpers/storage.ts';
 import { SimulatedObject } from './durable-object.ts';
 import { Faults } from './faults.ts';
 import { type Copying, JobProgress, type Progress, SourceCopy } from './objects.ts';
@@ -13,7 +14,6 @@ import { portsOf } from './ports.ts';
 import { SimulatedQueue } from './queue.ts';
 import { Receivers } from './receivers.ts';
 import type { SimulatedFile, SimulatedRecording } from './sources.ts';
-import type { Storage } from './storage.ts';
 import { Invocation, MINUTE, Timeline } from './timeline.ts';
 
 /** What invocations on one machine share. */

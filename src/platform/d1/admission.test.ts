@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { startStorage } from '../../../test/helpers/database.ts';
+import { startStorage } from '../../../test/helpers/storage.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import { admitAll } from '../../jobs/end-job.ts';
 import type { JobPorts } from '../../jobs/job-ports.ts';

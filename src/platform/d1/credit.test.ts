@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startShards, startStorage } from '../../../test/helpers/database.ts';
+import { startShards } from '../../../test/helpers/database.ts';
+import { startStorage } from '../../../test/helpers/storage.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import { canPay } from './account-limits.ts';
 import { createJobStore } from './job-rows.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startStorage } from '../../../test/helpers/database.ts';
+import { startStorage } from '../../../test/helpers/storage.ts';
 import { readBacklog } from './health.ts';
 
 let storage: Awaited<ReturnType<typeof startStorage>>;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startStorage } from '../../../test/helpers/database.ts';
+import { startStorage } from '../../../test/helpers/storage.ts';
 import type { ListedJob } from '../../jobs/job-store.ts';
 import { listJobs, listSql } from './job-rows.ts';
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { migrate, startShards, startStorage } from '../../../test/helpers/database.ts';
+import { migrate, startShards } from '../../../test/helpers/database.ts';
+import { startStorage, startStorageBefore } from '../../../test/helpers/storage.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import { billOf } from '../../jobs/end-job.ts';
 import type { JobStep } from '../../jobs/job-messages.ts';
@@ -326,7 +327,7 @@ describe('job store', () => {
 
 describe('a migration', () => {
   async function migrated(migration: string, outbox: string) {
-    const before = await startStorage(migration);
+    const before = await startStorageBefore(migration);
     try {
       await before.db.batch([
         before.db.prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 100, 0)`),

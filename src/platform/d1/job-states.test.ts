@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startShards, startStorage } from '../../../test/helpers/database.ts';
+import { startShards } from '../../../test/helpers/database.ts';
+import { startStorage } from '../../../test/helpers/storage.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import type { CreateJob } from '../../jobs/app-services.ts';
 import type { JobStore } from '../../jobs/job-store.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startStorage } from '../../../test/helpers/database.ts';
+import { startStorage } from '../../../test/helpers/storage.ts';
 import type { LiveObjects } from '../../jobs/live-ports.ts';
 import { sweepStreams } from '../../jobs/live-streams.ts';
 import { createLiveStore } from './live-store.ts';

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { migrate, startStorage } from '../../../test/helpers/database.ts';
+import { migrate } from '../../../test/helpers/database.ts';
+import { type startStorage, startStorageBefore } from '../../../test/helpers/storage.ts';
 import { AS_OF_SQL, createMediaRows } from './media-rows.ts';
 
 const TTL_MS = 48 * 3600_000;
@@ -8,7 +9,7 @@ const MIGRATION = '0008_former_names.sql';
 
 let storage: Awaited<ReturnType<typeof startStorage>>;
 beforeAll(async () => {
-  storage = await startStorage(MIGRATION);
+  storage = await startStorageBefore(MIGRATION);
   await replacedByVersionBefore('kept', 1000);
   await replacedByVersionBefore('kept', 5000);
   await storage.db

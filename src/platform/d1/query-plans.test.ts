@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startStorage } from '../../../test/helpers/database.ts';
+import { startStorage } from '../../../test/helpers/storage.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import type { JobStore } from '../../jobs/job-store.ts';
 import { createJobStore } from './job-rows.ts';
