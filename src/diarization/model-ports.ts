@@ -41,8 +41,8 @@ export type SegmentationPort =
 export interface MelPowerPort {
   /**
    * Power in 64 mel bands, 25 ms / 10 ms, periodic Hann, snip edges (`training/segmentation/frontend.py`). samples at
-   * 16 kHz in −1…1 → [frames, 64]; a frame depends, to the bit, only on its own 400 samples. The view is valid until the
-   * next call.
+   * 16 kHz in −1…1 → [frames, 64]; a frame depends, to the bit, only on its own 400 samples. The view is valid until
+   * the next call.
    */
   compute(samples: Float32Array): Float32Array;
 }
@@ -54,9 +54,7 @@ export interface EmbeddingInfo {
   readonly frameStride: number;
   /** Length of a stretch: the audio of one trunk run. */
   readonly stretchSamples: number;
-  /**
-   * Depth of the feature floor below the loud level of a stretch, see `raiseFloor`; undefined for a model without floor.
-   */
+  /** Depth of the feature floor below the loud level of a stretch, see `raiseFloor`; undefined for no floor. */
   readonly featureFloorNats?: number;
   readonly tuned: TuningBySetting;
 }

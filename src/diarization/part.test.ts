@@ -22,7 +22,7 @@ describe('readAhead', () => {
     for await (const value of readAhead(0, async (index) => index)) expect.unreachable(`${value}`);
   });
 
-  it('throws a fault after the results before it, and leaves no unhandled rejection when the reader stops', async () => {
+  it('throws an error after the results before it, and leaves no unhandled rejection', async () => {
     const read = async (index: number) => {
       if (index === 1) throw new Error('gone');
       return index;

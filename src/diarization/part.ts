@@ -134,8 +134,8 @@ export function encodePart(part: ShardPart): Uint8Array {
 
 /**
  * Opens a stored part.
- * @param read bytes [offset, offset + length) of the output of `encodePart`, fewer only at its end; in their own buffer,
- *   or as a view of a larger one, which stays unchanged
+ * @param read returns bytes [offset, offset + length) of the output of `encodePart`, fewer only at its end; in their
+ *   own buffer, or as a view of a larger one, which stays unchanged
  * @throws if the part is damaged or has another version
  */
 export async function openPart(read: (offset: number, length: number) => Promise<Uint8Array>): Promise<PartReader> {

@@ -152,7 +152,7 @@ interface Run {
  */
 export class ExclusiveTurns {
   readonly #turns: FrameTurn<undefined>[] = [];
-  /** Runs that may still be bridged. Earlier ones are settled, so that memory holds the turns of a day, not its runs. */
+  /** Runs that may still be bridged. Earlier ones became turns, so that memory does not hold the runs of a day. */
   #runs: Run[] = [];
 
   /** @param maxPauseFrames every turn ends after a longer pause of all speakers */

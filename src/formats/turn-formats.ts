@@ -28,7 +28,7 @@ export const TXT: TurnWriter = {
   },
 };
 
-/** Comma-separated with a header, quoted as in RFC 4180. Text that looks like a formula gets an apostrophe before it. */
+/** Comma-separated with a header, quoted as in RFC 4180. Text like a formula gets an apostrophe before it. */
 export function csv(withText: boolean): TurnWriter {
   return {
     head: `start,end,speaker${withText ? ',text' : ''}\n`,

@@ -9,8 +9,8 @@ const TURNS = ['exclusiveDiarization', 'identification', 'diarization'] as const
 const FORMATS_WITHOUT_TEXT: readonly TurnFormat[] = ['rttm', 'pyannote'];
 
 /**
- * Name of the list of an output document that a format shows: the transcription if there is one and the format has text,
- * otherwise turns. Exclusive turns have the labels of the diarization and get names from the matches.
+ * Name of the list of an output document that a format shows: the transcription if there is one and the format has
+ * text, otherwise turns. Exclusive turns have the labels of the diarization and get names from the matches.
  *
  * @param has whether the document has a member of that name
  * @returns undefined for an output without turns

@@ -74,8 +74,8 @@ export type PassEnd =
   | { readonly kind: 'failed'; readonly error: AudioError };
 
 /**
- * One forward pass over a recording: decodes it to 16 kHz mono and stores that in chunks of fixed length. The content of
- * a chunk does not depend on the start of the pass. While a chunk is stored the next one is decoded.
+ * One forward pass over a recording: decodes it to 16 kHz mono and stores that in chunks of fixed length. The content
+ * of a chunk does not depend on the start of the pass. While a chunk is stored the next one is decoded.
  *
  * @throws SeekNeeded if the container needs a source that can seek; also errors of source and storage
  */

@@ -13,8 +13,8 @@ import { Speakers, type SpeakersState } from './stream-speakers.ts';
 import { inOrder, SentActivity, type SentActivityState, Turns, type TurnsState } from './turn-events.ts';
 
 /**
- * Layout of a snapshot: length of the JSON text (uint32, little-endian), the JSON text in UTF-8, then the numbers of all
- * typed arrays in their order in the text. Each array is in the text as its type and length: `{"$": "f32", "n": 192}`.
+ * Version of the snapshot's layout: length of the JSON text (uint32, little-endian), the JSON text in UTF-8, then the
+ * numbers of all typed arrays. The text has the type and length of each array in its place: `{"$": "f32", "n": 192}`.
  */
 const VERSION = 8;
 const TYPES = { f32: Float32Array, i32: Int32Array, u8: Uint8Array, i8: Int8Array } as const;

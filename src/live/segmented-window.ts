@@ -3,8 +3,8 @@ import { buildPowerset, decodeHard, marginals, type Segmenter } from '../diariza
 import { LIVE } from './live-parameters.ts';
 
 /**
- * Segmentation of one window: activity of its local speakers by frame. Frames are numbered from the start of the stream;
- * negative ones lie before it.
+ * Segmentation of one window: activity of its local speakers by frame. Frames are numbered from the start of the
+ * stream; negative ones lie before it.
  */
 export class SegmentedWindow {
   constructor(

@@ -174,8 +174,8 @@ export class Speakers {
   }
 
   /**
-   * Adds a speaker; must not be called when full. A voice similar to the last speaker of an unused label gets that label
-   * again: with little speech a clustering may have wrongly joined the two.
+   * Adds a speaker; must not be called when full. A voice similar to the last speaker of an unused label gets that
+   * label again: with little speech a clustering may have wrongly joined the two.
    *
    * @param continuity [labels] share of the speech that was sent under each label
    * @returns the label

@@ -109,9 +109,7 @@ it('drops speakers whose prior is too small a share of the largest', async () =>
   expect(await countSpeakers(three, { minPriorShare: 0.6 })).toBe(1);
 });
 
-/**
- * `correct`: share of the local speakers with the most frequent label of their person. `labels`: number of these labels.
- */
+/** Share of the local speakers with the most frequent label of their person, and the number of these labels. */
 async function clusterQuality(
   { speakers, subsegments, people }: ReturnType<typeof recording>,
   bounds: SpeakerBounds,
