@@ -46,7 +46,7 @@ it('exclusive turns cover all speech if two speakers are about equally active', 
   expect(await exclusiveOf([...of(50, 0), ...flickering])).toEqual(['0 0-200']);
 });
 
-it('an exclusive turn ends after five frames of another leader, or when its speaker falls silent', async () => {
+it('an exclusive turn ends after five frames of another leader, or in silence of its speaker', async () => {
   expect(await exclusiveOf([...of(50, 0), ...of(50, 1, 0)])).toEqual(['0 0-54', '1 54-100']);
   expect(await exclusiveOf([...of(50, 0), ...of(3, 1, 0), ...of(47, 1)])).toEqual(['0 0-53', '1 53-100']);
   expect(await exclusiveOf([...of(50, 1), ...of(20), ...of(50, 0)])).toEqual(['1 0-50', '0 70-120']);

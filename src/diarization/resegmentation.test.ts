@@ -55,7 +55,7 @@ describe('Resegmenter', () => {
     expect(blended(both, 40, 0.5, 1, 0)).toEqual([1, 0]);
   });
 
-  it('lowers the weight with the expected number of speakers', () => {
+  it('lowers the weight as the expected number of speakers rises', () => {
     expect(blended(resegmenter(1, [[1, SECOND]]), 5, 1, 0.8, 0)).toEqual([0.4, 0.4]);
   });
 

@@ -252,7 +252,7 @@ function steps(...decibels: number[]): Float32Array {
 }
 
 describe('loudestDb', () => {
-  it('is the level of the loudest tenth of a second, the last of which may be shorter', () => {
+  it('is the level of the loudest tenth of a second, even a shorter last one', () => {
     expect(loudestDb(steps(-40, -20, -60))).toBe(-20);
     expect(loudestDb(steps(-40, -20).subarray(0, 2400))).toBe(-20);
   });

@@ -86,7 +86,7 @@ describe('labels of free text', () => {
     );
   });
 
-  it('that end in dashes form no arrow with the end of a voice tag in WebVTT', () => {
+  it('that end in dashes form no arrow with a WebVTT voice tag', () => {
     for (const label of ['a--', '--', 'a -->', '<--']) {
       const [, , times, cue] = write('vtt', [turn(label, '--> b --')]).split('\n');
       expect([label, times?.split('-->').length, cue?.includes('-->')]).toEqual([label, 2, false]);

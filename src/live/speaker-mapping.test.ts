@@ -36,7 +36,7 @@ function speakersOf(maxSpeakers: number, known: number): Speakers {
 const assign = (speakers: Speakers, ...locals: readonly LocalSpeaker[]) =>
   Array.from(assignLabels(locals, speakers, 0.5));
 
-it('gives a new label to a voice that is similar to no speaker, below the maximum', () => {
+it('gives a new label to a voice similar to no speaker, up to the maximum', () => {
   expect(assign(speakersOf(3, 2), local(1), local(5), local(0))).toEqual([1, 2, 0]);
 });
 

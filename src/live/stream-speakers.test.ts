@@ -85,7 +85,7 @@ it('gives an unused label to a cluster without a label', async () => {
   expect([0, 1, 3].map(mostSimilar)).toEqual([0, 1, 2]);
 });
 
-it('returns the voice of a speaker without items, and none of the last speaker of a reused label', async () => {
+it('returns the voice of a speaker without items, also for a reused label', async () => {
   const speakers = speakersAfter(3, ONE_OF_TWO_TWICE);
   await speakers.recluster(10);
   const label = speakers.add();
@@ -93,13 +93,13 @@ it('returns the voice of a speaker without items, and none of the last speaker o
   speakers.addVoice(label, { ...voice(5), seconds: 1 });
   speakers.addVoice(label, { ...voice(5), seconds: 2 });
   speakers.addVoice(label, { ...voice(5), seconds: 1.5 });
-  const known = { embeddingId: 'fake', embedding: voice(5).embedding, secondsAlone: 2 };
-  expect(speakers.voiceOf(label)).toEqual(known);
+  const expected = { embeddingId: 'fake', embedding: voice(5).embedding, secondsAlone: 2 };
+  expect(speakers.voiceOf(label)).toEqual(expected);
   const restored = speakersAfter(3, []);
   restored.restore(speakers.save());
-  expect(restored.voiceOf(label)).toEqual(known);
+  expect(restored.voiceOf(label)).toEqual(expected);
   restored.addItem(label, { ...voice(6), seconds: 3 }, 60);
-  expect(restored.voiceOf(label)).toEqual({ ...known, embedding: voice(6).embedding, secondsAlone: 3 });
+  expect(restored.voiceOf(label)).toEqual({ ...expected, embedding: voice(6).embedding, secondsAlone: 3 });
 });
 
 /** Items of two seconds, each in the direction of the axis of its label. */

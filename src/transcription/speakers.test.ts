@@ -22,7 +22,7 @@ const talk = (turns: readonly SpeakerSpan[], exclusiveTurns = turns): SpeakerTur
   exclusiveTurns,
 });
 
-it('assigns 97 % of words without overlap and 90 % in overlap to the right speaker', async () => {
+it('assigns 97 % of words correctly without overlap, and 90 % in overlap', async () => {
   const counts = { alone: { right: 0, all: 0 }, overlap: { right: 0, all: 0 } };
   for (let seed = 1; seed <= 20; seed++) {
     const { words, ...turns } = conversation({ seed, sentences: 60, speakers: 2 + (seed % 4) });

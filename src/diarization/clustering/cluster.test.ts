@@ -201,7 +201,7 @@ describe('distinctSeconds', () => {
     expect(Array.from(seconds([0], [4]))).toEqual([4]);
   });
 
-  it('divides speech among the windows that cover it, so that constant speech adds up to the length', () => {
+  it('divides speech among the windows that cover it', () => {
     const windows = Array.from({ length: 21 }, (_, window) => window);
     const each = seconds(windows, new Array(21).fill(10));
     expect(each.reduce((sum, value) => sum + value, 0)).toBeCloseTo(30, 6);

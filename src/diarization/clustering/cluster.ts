@@ -130,15 +130,15 @@ async function centroidsOf(items: Items, stage: Stage, isMoreWanted: boolean): P
   const distances = await cosineDistances(items, shifted, parameters.sameWindowDistance, pause);
   const tree = await averageLinkage(distances, items.seconds, pause);
   release(distances);
-  const exactly = (clusters: number) => {
+  const centroidsOfCut = (clusters: number) => {
     const clusterOf = cutIntoClusters(tree, items.count, Math.min(items.count, clusters));
     return centroidsOfClusters(items, shifted, clusterOf, largeClusters(clusterOf, items.seconds, 0, 0));
   };
   if (plda === undefined) {
     const clusterOf = cutAtHeight(tree, items.count, parameters.linkageThreshold);
     const large = largeClusters(clusterOf, items.seconds, parameters.minSpeakerSeconds, parameters.minClusterShare);
-    if (large.length > bounds.max) return exactly(bounds.max);
-    if (isMoreWanted && large.length < bounds.min) return exactly(bounds.min);
+    if (large.length > bounds.max) return centroidsOfCut(bounds.max);
+    if (isMoreWanted && large.length < bounds.min) return centroidsOfCut(bounds.min);
     return centroidsOfClusters(items, shifted, clusterOf, large);
   }
   const run = await bayesian(items, shifted, tree, plda, parameters, pause);
@@ -151,18 +151,18 @@ async function centroidsOf(items: Items, stage: Stage, isMoreWanted: boolean): P
     const sums = run.speakers(await run.vbx(fb), kept);
     if (sums.length >= bounds.min) return centroidsOfSums(joinToCount(sums, bounds.max), items.dimension);
   }
-  return exactly(bounds.min);
+  return centroidsOfCut(bounds.min);
 }
 
-/** Stage 1. The embeddings are copies. @param wanted minimum number of items from `speakers` */
+/** Stage 1. The embeddings are copies. @param minItems minimum number of items from `speakers` */
 function itemsOf(
   speakers: Representing,
   subsegments: ThinnedSubsegments | undefined,
   { minCleanSeconds, subsegmentShare }: Pick<ClusteringParameters, 'minCleanSeconds' | 'subsegmentShare'>,
   windowSeconds: WindowSeconds,
-  wanted: number,
+  minItems: number,
 ): Items {
-  const rows = rowsWithSpeech(speakers, minCleanSeconds, wanted);
+  const rows = rowsWithSpeech(speakers, minCleanSeconds, minItems);
   const { dimension, embeddings, windows } = select(speakers, rows);
   const kinds = Uint8Array.from(rows, (row) => speakers.kinds?.[row] ?? KIND.local);
   const distinct = distinctSeconds(speakers, windowSeconds);
@@ -206,14 +206,14 @@ export function distinctSeconds(speakers: Representing, { step, window }: Window
 }
 
 /**
- * Rows with enough clean speech, in their order; the `wanted` cleanest rows if fewer have enough. At least one.
+ * Rows with enough clean speech, in their order; the `minRows` cleanest rows if fewer have enough. At least one.
  */
-function rowsWithSpeech({ count, cleanSeconds }: LocalSpeakers, minCleanSeconds: number, wanted: number): number[] {
+function rowsWithSpeech({ count, cleanSeconds }: LocalSpeakers, minCleanSeconds: number, minRows: number): number[] {
   const byQuality = Array.from({ length: count }, (_, row) => row).sort(
     (a, b) => cleanSeconds[b] - cleanSeconds[a] || a - b,
   );
   const good = byQuality.filter((row) => cleanSeconds[row] >= minCleanSeconds);
-  return (good.length >= Math.max(1, wanted) ? good : byQuality.slice(0, Math.max(1, wanted))).sort((a, b) => a - b);
+  return (good.length >= Math.max(1, minRows) ? good : byQuality.slice(0, Math.max(1, minRows))).sort((a, b) => a - b);
 }
 
 /** Prepares VBx on the items from several cuts of their tree; the seconds of a long recording are scaled down. */
