@@ -41,18 +41,24 @@ async function diarize(
   return result.value;
 }
 
-const brief = (turns: readonly { speaker: number; startSeconds: number; endSeconds: number }[]) =>
+const summaryOf = (turns: readonly { speaker: number; startSeconds: number; endSeconds: number }[]) =>
   turns.map(({ speaker, startSeconds, endSeconds }) => `${speaker} ${startSeconds}-${endSeconds}`);
 
 describe('assemble', () => {
-  it.each(['precision-2', 'community-1'] as const)('%s: finds who spoke when', async (name) => {
+  it.each(['precision-2', 'community-1'] as const)('%s: finds the speakers and their turns', async (name) => {
     const diarization = await diarize(TALK, {}, name);
     expect(diarization.speakers).toBe(3);
     expect(diarization.warning).toBeUndefined();
-    expect(brief(diarization.turns)).toEqual(['0 0.5-6.5', '1 7.5-13.5', '0 12.5-17.5', '2 29.5-37.4', '1 37.4-44.76']);
+    expect(summaryOf(diarization.turns)).toEqual([
+      '0 0.5-6.5',
+      '1 7.5-13.5',
+      '0 12.5-17.5',
+      '2 29.5-37.4',
+      '1 37.4-44.76',
+    ]);
   });
 
-  it('leaves one speaker at a time in the exclusive turns, and all of the speech', async () => {
+  it('returns exclusive turns that cover all speech without overlap', async () => {
     const { turns, exclusiveTurns } = await diarize(TALK);
     for (let index = 1; index < exclusiveTurns.length; index++) {
       expect(exclusiveTurns[index].startSeconds).toBeGreaterThanOrEqual(exclusiveTurns[index - 1].endSeconds);
@@ -62,7 +68,7 @@ describe('assemble', () => {
     expect(turns.length).toBeGreaterThan(0);
   });
 
-  it('gives the same document, byte for byte, again and however the recording is cut', async () => {
+  it('returns the same document, byte for byte, for any shard length', async () => {
     const flags = {
       exclusive: true,
       confidence: true,
@@ -79,7 +85,7 @@ describe('assemble', () => {
     expect(await document(20)).toBe(whole);
   });
 
-  it('ends no turn behind the recording, whose length at 16 kHz is rounded up', async () => {
+  it('ends no turn after the recording if its length at 16 kHz is rounded up', async () => {
     const samples = recording([
       [[], 1],
       [[1], 9],
@@ -93,7 +99,7 @@ describe('assemble', () => {
     expect(result.value.durationSeconds).toBe(440_999 / 44_100);
   });
 
-  it('says no_speech for silence and for an empty recording', async () => {
+  it('fails with no_speech for silence and for an empty recording', async () => {
     for (const samples of [new Float32Array(20 * 16000), new Float32Array(0)]) {
       const parts = await shardedPartsOf(samples, 'precision-2');
       const result = await assemble(parts, { totalSamples: samples.length }, settingsOf('precision-2'), {});
@@ -104,7 +110,7 @@ describe('assemble', () => {
     }
   });
 
-  it('finds short remarks however many there are: more than are kept one by one were no speech', async () => {
+  it('finds all short turns if they outnumber the items of the clustering', async () => {
     const remarks = Array.from({ length: 24 }, (_, index): [number[], number][] => [
       [[], 10],
       [[1 + (index % 2)], 0.8],
@@ -117,7 +123,7 @@ describe('assemble', () => {
     expect(result.value.turns).toHaveLength(24);
   });
 
-  it('finds a word of half a second in silence', async () => {
+  it('finds half a second of speech in silence', async () => {
     const diarization = await diarize(
       recording([
         [[], 3],
@@ -125,24 +131,24 @@ describe('assemble', () => {
         [[], 20],
       ]),
     );
-    expect(brief(diarization.turns)).toEqual(['0 3-3.5']);
+    expect(summaryOf(diarization.turns)).toEqual(['0 3-3.5']);
   });
 
-  it('keeps turns inside a recording whose length is no whole number of milliseconds', async () => {
+  it('keeps turns inside a recording whose length is not a whole number of milliseconds', async () => {
     const samples = recording([[[1], 2]]).subarray(0, 31999);
     const { turns, durationSeconds } = await diarize(samples);
-    expect(brief(turns)).toEqual(['0 0-1.999']);
+    expect(summaryOf(turns)).toEqual(['0 0-1.999']);
     expect(turns[0].endSeconds).toBeLessThanOrEqual(durationSeconds);
   });
 
-  it('rates sure turns high and tracks probabilities at 20 ms', async () => {
+  it('gives clear turns a high confidence and returns tracks of 20 ms', async () => {
     const { turns, tracks } = await diarize(TALK);
     expect(tracks.resolutionSeconds).toBe(0.02);
     expect(tracks.confidence.length).toBe(Math.ceil(TALK.length / 320));
     expect(tracks.speakers.map((track) => track instanceof Uint8Array && track.length)).toEqual(
       Array(3).fill(tracks.confidence.length),
     );
-    // 3 s: speaker 0 alone; 13 s: two at once; 20 s: nobody.
+    // 3 s: speaker 0 alone; 13 s: two at once; 20 s: silence.
     expect([tracks.speech[150], tracks.crosstalk[150]].map((byte) => byte > 128)).toEqual([true, false]);
     expect([tracks.speech[650], tracks.crosstalk[650]].map((byte) => byte > 128)).toEqual([true, true]);
     expect([tracks.speech[1000], tracks.crosstalk[1000]].map((byte) => byte > 128)).toEqual([false, false]);
@@ -152,7 +158,7 @@ describe('assemble', () => {
     }
   });
 
-  it('leaves out the tracks of the speakers when they are not wanted', async () => {
+  it('omits the tracks of the speakers on request', async () => {
     const parts = await shardedPartsOf(TALK, 'community-1');
     const audio = { totalSamples: TALK.length };
     const result = await assemble(parts, audio, settingsOf('community-1'), {}, { speakerTracks: false });
@@ -171,14 +177,14 @@ describe('assemble', () => {
       [{ minSpeakers: 5 }, 5],
       [{ numSpeakers: 6 }, 6],
       [{ minSpeakers: 4, maxSpeakers: 4 }, 4],
-    ])('is honoured: %o gives %i', async (request, speakers) => {
+    ])('follows the request: %o gives %i', async (request, speakers) => {
       const diarization = await diarize(TALK, request);
       expect(new Set(diarization.turns.map(({ speaker }) => speaker)).size).toBe(speakers);
       expect(diarization.speakers).toBe(speakers);
       expect(diarization.warning).toBeUndefined();
     });
 
-    it('that there is too little speech for gives a warning', async () => {
+    it('causes a warning if there is too little speech for it', async () => {
       const diarization = await diarize(recording([[[1], 2]]), { numSpeakers: 4 });
       expect(diarization.speakers).toBe(1);
       expect(diarization.warning).toMatch(/4 speakers were requested.*only 1/);
@@ -186,7 +192,7 @@ describe('assemble', () => {
       expect(atLeast.warning).toMatch(/at least 2 speakers/);
     });
 
-    it('is reached where some of them are outvoted everywhere', async () => {
+    it('is reached even if some speakers are outvoted in every frame', async () => {
       const samples = recording([
         [[1], 4],
         [[], 0.5],
@@ -203,13 +209,13 @@ describe('assemble', () => {
       expect(found).toEqual([1, 2, 3, 4, 5, 6]);
     });
 
-    it('is bounded', async () => {
+    it('is at most 100, with a warning', async () => {
       const { speakers, warning } = await diarize(TALK, { numSpeakers: 1_000_000 });
       expect(speakers).toBeLessThanOrEqual(100);
       expect(warning).toMatch(/^1000000 speakers were requested; at most 100 can be distinguished, \d+ were found\.$/);
     });
 
-    it('counts every label from first appearance, without holes', async () => {
+    it('equals the number of labels, which are numbered by first appearance', async () => {
       const { turns } = await diarize(TALK, { numSpeakers: 5 });
       const seen = new Set<number>();
       for (const { speaker } of turns) {
@@ -219,8 +225,8 @@ describe('assemble', () => {
     });
   });
 
-  it('finds who says little beside an hour of silence, which thins no speech', async () => {
-    const said: Parameters<typeof recording>[0] = [
+  it('finds a speaker with little speech if an hour of silence follows', async () => {
+    const talk: Parameters<typeof recording>[0] = [
       [[1], 20],
       [[2], 20],
       [[1], 22],
@@ -231,7 +237,7 @@ describe('assemble', () => {
       all: { clustering: { minSpeakerSeconds: 3 } },
     });
     const speakersOf = async (silentSeconds: number) => {
-      const samples = recording([...said, [[], silentSeconds]]);
+      const samples = recording([...talk, [[], silentSeconds]]);
       const parts = await shardedPartsOf(samples, 'precision-2');
       const result = await assemble(
         parts,
@@ -242,17 +248,17 @@ describe('assemble', () => {
       );
       return result.ok && result.value.speakers;
     };
-    const inAMinute = await speakersOf(1);
-    expect(inAMinute).toBeGreaterThanOrEqual(3);
-    expect(await speakersOf(3600)).toBe(inAMinute);
+    const withoutSilence = await speakersOf(1);
+    expect(withoutSilence).toBeGreaterThanOrEqual(3);
+    expect(await speakersOf(3600)).toBe(withoutSilence);
   }, 60_000);
 
   describe('with a PLDA', () => {
-    const SWAPPED = Array.from({ length: 6 }, (): [number[], number][] => [
+    const ALTERNATING = Array.from({ length: 6 }, (): [number[], number][] => [
       [[1], 4],
       [[2], 4],
     ]).flat();
-    const SWAPPING = recording([...SWAPPED, [[], 12], [[3], 24]]);
+    const SAMPLES = recording([...ALTERNATING, [[], 12], [[3], 24]]);
     async function diarizeWithPlda(
       samples: Float32Array,
       settings = settingsOf('precision-2'),
@@ -270,13 +276,13 @@ describe('assemble', () => {
       [{ maxSpeakers: 1 }, 1],
       [{ numSpeakers: 2 }, 2],
       [{ numSpeakers: 4 }, 4],
-    ])('keeps to the number asked for: %o gives %i', async (request, speakers) => {
-      expect((await diarizeWithPlda(SWAPPING, settingsOf('precision-2'), request)).speakers).toBe(speakers);
+    ])('finds the requested number: %o gives %i', async (request, speakers) => {
+      expect((await diarizeWithPlda(SAMPLES, settingsOf('precision-2'), request)).speakers).toBe(speakers);
       expect((await diarizeWithPlda(TALK, settingsOf('precision-2'), request)).speakers).toBe(speakers);
     });
   });
 
-  it('refuses parts that do not belong together', async () => {
+  it('rejects parts of different models or with gaps', async () => {
     const parts = await shardedPartsOf(TALK, 'precision-2', 10);
     const swapped = { ...parts, readEmbeddings: (index: number) => parts.readEmbeddings(index === 1 ? 2 : index) };
     const audio = { totalSamples: TALK.length };
@@ -296,17 +302,17 @@ describe('assemble', () => {
 
 const turn = (speaker: number, startSeconds: number, endSeconds: number) => ({ speaker, startSeconds, endSeconds });
 
-it('leaves out what several say at once', () => {
+it('turnsAlone leaves out overlapped speech', () => {
   const turns = [turn(0, 0, 4), turn(1, 3, 6), turn(0, 5, 5.5), turn(2, 8, 9)];
   expect(turnsAlone(turns)).toEqual([turn(0, 0, 3), turn(1, 4, 5), turn(1, 5.5, 6), turn(2, 8, 9)]);
 });
 
-it('knows no speech alone where there is none', () => {
+it('turnsAlone returns nothing if all speech overlaps', () => {
   expect(turnsAlone([])).toEqual([]);
   expect(turnsAlone([turn(0, 1, 2), turn(1, 1, 2)])).toEqual([]);
 });
 
-it('agrees with counting who talks in every tenth of a second', () => {
+it('turnsAlone agrees with the number of speakers in each tenth of a second', () => {
   let seed = 11;
   const random = (limit: number) => {
     seed = (seed * 16807) % 2147483647;

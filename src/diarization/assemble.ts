@@ -19,7 +19,7 @@ import {
   windowCount,
 } from './windows.ts';
 
-/** Speakers that the caller asks for. Nulls count as absent. */
+/** Number of speakers that the caller requests. Nulls count as absent. */
 export interface SpeakerRequest {
   readonly numSpeakers?: number | null;
   readonly minSpeakers?: number | null;
@@ -27,22 +27,22 @@ export interface SpeakerRequest {
 }
 
 interface AssembleOptions {
-  /** Called now and then during long computations, so that an isolate can answer others. */
+  /** Called at intervals during long computations, so that the isolate can serve other requests. */
   readonly pause?: () => Promise<void>;
-  /** Whether to keep the probability of each speaker by frame: a byte a speaker every 20 ms. Kept by default. */
+  /** Whether to keep the probability of each speaker, one byte per 20 ms; true by default. */
   readonly speakerTracks?: boolean;
-  /** Where the speakers' tracks of a long recording go until the output is written; they stay in memory without it. */
+  /** Storage for the speakers' tracks of a long recording until the output is written; without it, memory. */
   readonly trackSpill?: TrackSpill;
   /** Whether to return each speaker's voice. */
   readonly voices?: boolean;
-  /** The PLDA of an embedder, by its id; undefined where it has none. */
+  /** The PLDA of an embedder by its id; undefined if it has none. */
   readonly pldaOf?: (embeddingId: string) => Promise<Plda | undefined>;
 }
 
 interface NoSpeech {
   readonly kind: 'no_speech';
   readonly message: string;
-  /** As of `Assembled`. */
+  /** As in `Assembled`. */
   readonly loudestDb: number;
 }
 
@@ -51,15 +51,15 @@ interface Assembled extends Diarization {
   readonly loudestDb: number;
 }
 
-/** Maximum number of speakers: time and memory of the frames of a day grow with it. */
+/** Maximum number of speakers: time and memory for the frames of a day grow with it. */
 const MAX_SPEAKERS = 100;
 
 /**
- * Last step of the pipeline: clusters the local speakers of all parts, and puts the turns together. Reads the
- * embeddings of all parts first, then part by part once more with the frames. What it holds of a day of audio is the
- * representatives, the turns and the frame-wise tracks, of the speakers' tracks only the last hours.
+ * Last step of the pipeline: clusters the local speakers of all parts and reconstructs the turns. It reads the
+ * embeddings of all parts first, then each part again with its frames. Memory holds the representatives, the turns and
+ * the frame-wise tracks of a day of audio, but only the last hours of the speakers' tracks.
  *
- * @param audio length of the recording at 16 kHz, and at its own rate where that is another
+ * @param audio length of the recording at 16 kHz, and in seconds at its own rate if that differs
  */
 export async function assemble(
   parts: Parts,
@@ -70,9 +70,9 @@ export async function assemble(
 ): Promise<Result<Assembled, NoSpeech>> {
   const { pause = async () => undefined, speakerTracks = true, pldaOf = async () => undefined } = options;
   const bounds = boundsOf(request);
-  const gathered = await gather(parts, audio.totalSamples, settings, pause);
-  if (gathered === undefined || gathered.speakers.count === 0) return noSpeech(gathered?.loudestDb);
-  const { facts, tuned, speakers, subsegments, loudestDb } = gathered;
+  const input = await gather(parts, audio.totalSamples, settings, pause);
+  if (input === undefined || input.speakers.count === 0) return noSpeech(input?.loudestDb);
+  const { facts, tuned, speakers, subsegments, loudestDb } = input;
   const model = await findSpeakers(
     speakers,
     tuned.clustering,
@@ -111,8 +111,8 @@ function boundsOf({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerRequest): Sp
   return { min: bounded(minSpeakers ?? 1), max: bounded(maxSpeakers ?? MAX_SPEAKERS) };
 }
 
-/** What the clustering sees of a recording. */
-interface Gathered {
+/** Input of the clustering. */
+interface ClusteringInput {
   readonly facts: ModelFacts;
   readonly tuned: DiarizationSettings;
   readonly speakers: Representing;
@@ -125,12 +125,12 @@ async function gather(
   totalSamples: number,
   settings: DiarizationSettings,
   pause: () => Promise<void>,
-): Promise<Gathered | undefined> {
+): Promise<ClusteringInput | undefined> {
   if (parts.count === 0) return undefined;
   const facts = parts.factsOf(0);
   const tuned = facts.tuned.reduce(withTuning, settings);
   const windows = windowCount({ windowSamples: facts.windowSamples, stepSamples: facts.stepSamples, totalSamples });
-  // By how much is said, not by the recording's length: hours of silence must not thin the speech beside them.
+  // Thinning depends on the amount of speech, not on the recording's length: hours of silence must not thin the speech.
   const { speakers: speakerCount, subsegments: subsegmentCount } = totalCounts(parts);
   const representatives = new Representatives(facts.dimension, speakerCount, tuned.clustering, pause);
   const every = Math.max(1, Math.ceil(subsegmentCount / tuned.clustering.maxSubsegments));
@@ -158,7 +158,7 @@ async function gather(
   };
 }
 
-/** @throws when parts were made by different models or leave a gap: they are not of one recording */
+/** @throws if parts were made by different models or leave a gap: they are not from one recording */
 function checkSequence(part: EmbeddingsSection, facts: ModelFacts, nextWindow: number): void {
   const { segmentationId, embeddingId, stepSamples } = part.facts;
   if (
@@ -184,12 +184,12 @@ function noSpeech(loudestDb = SILENCE_DB): Result<never, NoSpeech> {
   return { ok: false, error: { kind: 'no_speech', message: 'The recording holds no speech.', loudestDb } };
 }
 
-/** Share of the subsegments in a voice where there are any; the rest comes from the local speakers of the windows. */
+/** Share of the subsegments in a voice that has any; the rest comes from the local speakers of the windows. */
 const SUBSEGMENT_SHARE = 0.5;
 
 /**
- * How each speaker of a recording sounds: the mean of the embeddings of local speakers that were assigned to it, by
- * their speech alone, and of the subsegments whose centre lies where it talks alone. Reads the parts once more.
+ * Voice of each speaker: the mean of the embeddings of its local speakers, weighted by their clean speech, blended with
+ * the mean of the subsegments centred where it talks alone. Reads the parts once more.
  *
  * @param clusterOf [speakers] the cluster of each speaker
  */
@@ -203,7 +203,7 @@ async function speakerVoices(
 ): Promise<SpeakerVoice[]> {
   const alone = turnsAlone(diarization.turns);
   const fromWindows = new Means(diarization.speakers, model.dimension);
-  const fromPieces = new Means(diarization.speakers, model.dimension);
+  const fromSubsegments = new Means(diarization.speakers, model.dimension);
   const speakerOf = new Map(clusterOf.map((cluster, speaker) => [cluster, speaker]));
   for await (const { speakers, subsegments } of readAhead(parts.count, parts.readEmbeddings)) {
     const assigned = assignSpeakers(model, speakers).clusterOf;
@@ -213,7 +213,7 @@ async function speakerVoices(
     }
     for (let row = 0; row < subsegments.count; row++) {
       const turn = turnAt(alone, subsegments.indices[row] * SUBSEGMENT_SHIFT_SECONDS);
-      if (turn !== undefined) fromPieces.add(turn.speaker, subsegments.embeddings, row, 1);
+      if (turn !== undefined) fromSubsegments.add(turn.speaker, subsegments.embeddings, row, 1);
     }
     release(speakers.embeddings, subsegments.embeddings);
     await pause();
@@ -222,12 +222,12 @@ async function speakerVoices(
   for (const turn of alone) seconds[turn.speaker] += turn.endSeconds - turn.startSeconds;
   return Array.from(seconds, (secondsAlone, speaker) => ({
     embeddingId,
-    embedding: blend(fromWindows.of(speaker), fromPieces.of(speaker)),
+    embedding: blend(fromWindows.of(speaker), fromSubsegments.of(speaker)),
     secondsAlone,
   }));
 }
 
-/** Stretches in which exactly one speaker talks, in order; `turns` are sorted by their start. */
+/** Spans in which exactly one speaker talks, in order. @param turns sorted by start */
 export function turnsAlone(turns: readonly SpeakerTurn[]): SpeakerTurn[] {
   const edges = [...new Set(turns.flatMap((turn) => [turn.startSeconds, turn.endSeconds]))].sort((a, b) => a - b);
   const alone: SpeakerTurn[] = [];
@@ -244,7 +244,7 @@ export function turnsAlone(turns: readonly SpeakerTurn[]): SpeakerTurn[] {
   return alone;
 }
 
-/** The turn that holds a moment, of turns in order that do not overlap. */
+/** The turn at a moment. @param turns in order, without overlap */
 function turnAt(turns: readonly SpeakerTurn[], seconds: number): SpeakerTurn | undefined {
   let low = 0;
   let high = turns.length;
@@ -257,14 +257,14 @@ function turnAt(turns: readonly SpeakerTurn[], seconds: number): SpeakerTurn | u
   return turn !== undefined && seconds < turn.endSeconds ? turn : undefined;
 }
 
-function blend(windows: Float32Array | undefined, pieces: Float32Array | undefined): Float32Array {
-  if (windows === undefined || pieces === undefined) return windows ?? pieces ?? new Float32Array(0);
-  const blended = windows.map((value, d) => (1 - SUBSEGMENT_SHARE) * value + SUBSEGMENT_SHARE * pieces[d]);
+function blend(windows: Float32Array | undefined, subsegments: Float32Array | undefined): Float32Array {
+  if (windows === undefined || subsegments === undefined) return windows ?? subsegments ?? new Float32Array(0);
+  const blended = windows.map((value, d) => (1 - SUBSEGMENT_SHARE) * value + SUBSEGMENT_SHARE * subsegments[d]);
   normalise(blended, 0, blended.length);
   return blended;
 }
 
-/** Weighted mean directions, one a speaker. */
+/** Weighted mean directions, one per speaker. */
 class Means {
   readonly #sums: Float64Array;
   readonly #weights: Float64Array;
@@ -284,7 +284,7 @@ class Means {
     }
   }
 
-  /** [dimension] of unit length; undefined where nothing was added. */
+  /** [dimension] unit length; undefined if nothing was added. */
   of(speaker: number): Float32Array | undefined {
     if (this.#weights[speaker] === 0) return undefined;
     const mean = Float32Array.from(this.#sums.subarray(speaker * this.dimension, (speaker + 1) * this.dimension));

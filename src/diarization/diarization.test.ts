@@ -21,13 +21,13 @@ const diarization: Diarization = {
 };
 
 describe('writeOutput', () => {
-  it('writes the turns alone when nothing else is asked for', async () => {
+  it('writes only the turns without flags', async () => {
     expect((await collect(writeOutput(diarization, {}))).join('')).toBe(
       '{"diarization":[{"speaker":"SPEAKER_00","start":1.245,"end":3.38},{"speaker":"SPEAKER_01","start":3,"end":4}]}',
     );
   });
 
-  it('writes every part in a fixed order, in chunks', async () => {
+  it('writes every member in a fixed order, in chunks', async () => {
     const chunks = await collect(
       writeOutput(
         { ...diarization, warning: 'cut "short"' },
@@ -62,7 +62,7 @@ describe('writeOutput', () => {
     expect(document.warning).toBe('cut "short"');
   });
 
-  it('keeps an empty exclusive list', async () => {
+  it('writes an empty exclusive list', async () => {
     const none = { ...diarization, turns: [], exclusiveTurns: [] };
     expect((await collect(writeOutput(none, { exclusive: true }))).join('')).toBe(
       '{"diarization":[],"exclusiveDiarization":[]}',

@@ -1,19 +1,19 @@
 import { release } from '../audio/memory.ts';
 
-/** Frame-wise results, one byte a frame of `resolutionSeconds`, 255 for certainty (confidence: 0…100). */
+/** Frame-wise results, one byte per frame of `resolutionSeconds`, 255 for certainty (confidence: 0…100). */
 export interface FrameTracks {
   readonly resolutionSeconds: number;
-  /** Calibrated probability, 0…100, that the frame's set of speakers is right. */
+  /** Calibrated probability, 0…100, that the frame's set of speakers is correct. */
   readonly confidence: Uint8Array;
-  /** Probability that anybody speaks. */
+  /** Probability that at least one person speaks. */
   readonly speech: Uint8Array;
   /** Probability that two or more speak. */
   readonly crosstalk: Uint8Array;
-  /** [speakers] probability that each speaks; empty when it was not asked for. */
+  /** [speakers] probability that each speaks; empty if not requested. */
   readonly speakers: readonly SpeakerTrack[];
 }
 
-/** The track of one speaker: at hand, or, of a long recording, read from where it was put down. */
+/** The track of one speaker: in memory, or in stored blocks for a long recording. */
 export type SpeakerTrack = Uint8Array | { blocks(): AsyncGenerator<Uint8Array> };
 
 export interface SpeakerTurn {
@@ -26,7 +26,7 @@ export interface SpeakerTurn {
 }
 
 export interface ScoredTurn extends SpeakerTurn {
-  /** [speakers] 0…100, how sure it is that each one speaks in this turn. */
+  /** [speakers] confidence, 0…100, that each one speaks in this turn. */
   readonly confidence: readonly number[];
 }
 
@@ -37,19 +37,19 @@ export interface Diarization {
   readonly speakers: number;
   /** By start, then speaker. */
   readonly turns: readonly ScoredTurn[];
-  /** The same with one speaker at a time. */
+  /** Turns without overlap. */
   readonly exclusiveTurns: readonly SpeakerTurn[];
   readonly tracks: FrameTracks;
-  /** [speakers] how each sounds, where it was asked for. */
+  /** [speakers] only on request. */
   readonly voices?: readonly SpeakerVoice[];
   readonly warning?: string;
 }
 
-/** How a speaker of a recording sounds. */
+/** The embedding of a speaker over a whole recording. */
 export interface SpeakerVoice {
-  /** Id of the embedder: voices of different ones cannot be compared. */
+  /** Id of the embedder: voices of different embedders cannot be compared. */
   readonly embeddingId: string;
-  /** [dimension] unit length; empty where no speech of the speaker alone could be embedded */
+  /** [dimension] unit length; empty without clean speech of the speaker */
   readonly embedding: Float32Array;
   /** Speech without another speaker. */
   readonly secondsAlone: number;
@@ -70,20 +70,17 @@ export interface OutputFlags {
   readonly speakerProbability?: boolean | null;
 }
 
-/** Values per chunk, so that a day of audio is never one string… */
+/** Maximum number of values per chunk, so that a day of audio is never one string. */
 const CHUNK_VALUES = 1024;
-/**
- * …and fewer where they are long: a turn with the confidences of fifty people whose names a caller chose may have tens
- * of kilobytes.
- */
+/** A chunk of long values ends at this size: a turn with confidences for 50 long names may have tens of kilobytes. */
 const CHUNK_CHARS = 64 * 1024;
 
 /**
  * The output of a diarize job as JSON text, in chunks. Keys are always in the same order: diarization,
  * exclusiveDiarization, confidence, speechProbability, crosstalkProbability, speakerProbability, warning.
- * `speakerProbability` needs a diarization that was assembled with its speaker tracks.
+ * `speakerProbability` needs a diarization that was assembled with speaker tracks.
  *
- * @param further members of the document, each with the comma before it; they come before the warning
+ * @param further more members, each with the comma before it; written before the warning
  */
 export async function* writeOutput(
   diarization: Diarization,
@@ -151,9 +148,9 @@ async function* joinedBlocks(blocks: AsyncIterable<Uint8Array>): AsyncGenerator<
   }
 }
 
-/** The texts of all values with commas between them, in chunks of a thousand or of some 64 KiB. */
+/** The texts of all values with commas between them, in chunks of up to 1024 values or about 64 KiB. */
 export function* joined<T>(values: ArrayLike<T>, write: (value: T) => string): Generator<string> {
-  // One array for all chunks: those that grow, thousands of times in a day of audio, outlive the young generation.
+  // One array for all chunks: thousands of growing arrays would outlive the young generation of the heap.
   const texts = new Array<string>(Math.min(CHUNK_VALUES, values.length));
   for (let start = 0; start < values.length; start += texts.length) {
     texts.length = Math.min(CHUNK_VALUES, values.length - start);
@@ -173,7 +170,7 @@ function probabilityText(byte: number): string {
   return PROBABILITY_TEXTS[byte];
 }
 
-/** Values under their labels. A label that a caller chose may be `__proto__`: only an own property keeps it. */
+/** Values by label. A caller's label may be `__proto__`, which only an own property keeps. */
 export function byLabel(labels: readonly string[], values: readonly number[]): Record<string, number> {
   return Object.fromEntries(labels.map((label, index) => [label, values[index]]));
 }

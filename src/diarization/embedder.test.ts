@@ -2,13 +2,13 @@ import { expect, it } from 'vitest';
 import { random } from '../../test/helpers/audio.ts';
 import { BANDS, normalisedTail, raiseFloor, subtractMean } from './embedder.ts';
 
-/** Frames of one level each, the first band a nat above. */
+/** Frames of one level each; the first band is a nat higher. */
 const framesOf = (levels: readonly number[]) =>
   Float32Array.from(
     levels.flatMap((level) => Array.from({ length: BANDS }, (_, band) => (band === 0 ? level + 1 : level))),
   );
 
-it('raises silence to a floor below the loud frames and leaves speech alone', () => {
+it('raises silence to a floor below the loud frames and leaves speech unchanged', () => {
   const feats = framesOf([...new Array(60).fill(5), ...new Array(40).fill(-15.9)]);
   raiseFloor(feats, 10);
   expect(feats[0]).toBe(6);
@@ -17,7 +17,7 @@ it('raises silence to a floor below the loud frames and leaves speech alone', ()
   expect(feats.at(-1)).toBe(-4);
 });
 
-it('makes speech look the same whether its pauses are quiet or digitally silent', () => {
+it('gives speech equal features with quiet and with digitally silent pauses', () => {
   const quiet = framesOf([...new Array(50).fill(5), ...new Array(50).fill(-6)]);
   const silent = framesOf([...new Array(50).fill(5), ...new Array(50).fill(-15.9)]);
   for (const feats of [quiet, silent]) {
@@ -27,25 +27,25 @@ it('makes speech look the same whether its pauses are quiet or digitally silent'
   expect(silent).toEqual(quiet);
 });
 
-it('takes the mean of each band away', () => {
+it('subtracts the mean of each band', () => {
   const feats = framesOf([1, 3]);
   subtractMean(feats);
   expect(feats[1]).toBe(-1);
   expect(feats[BANDS]).toBe(1);
 });
 
-it('lets empty features be', () => {
+it('accepts empty features', () => {
   const empty = new Float32Array(0);
   expect(() => raiseFloor(empty, 10)).not.toThrow();
   expect(() => subtractMean(empty)).not.toThrow();
 });
 
-it.each([10, 2.3, undefined])('makes the last frames as if all had been made, floor %s', (depthNats) => {
+it.each([10, 2.3, undefined])('normalises the last frames as part of all frames, floor %s', (depthNats) => {
   const next = random(4);
   const feats = Float32Array.from({ length: 150 * BANDS }, () => 20 * next() - 15);
-  const whole = feats.slice();
-  if (depthNats !== undefined) raiseFloor(whole, depthNats);
-  subtractMean(whole);
-  expect(normalisedTail(feats, 110, depthNats)).toEqual(whole.slice(110 * BANDS));
-  expect(normalisedTail(feats, 0, depthNats)).toEqual(whole);
+  const allFrames = feats.slice();
+  if (depthNats !== undefined) raiseFloor(allFrames, depthNats);
+  subtractMean(allFrames);
+  expect(normalisedTail(feats, 110, depthNats)).toEqual(allFrames.slice(110 * BANDS));
+  expect(normalisedTail(feats, 0, depthNats)).toEqual(allFrames);
 });

@@ -1,5 +1,5 @@
 import { concatenated, release } from '../audio/memory.ts';
-import type { EmbeddingPort, FilterbankPort, PoolingPiece, PoolingPort, TrunkOutput } from './model-ports.ts';
+import type { EmbeddingPort, FilterbankPort, PoolingInput, PoolingPort, TrunkOutput } from './model-ports.ts';
 import { normalise } from './numerics.ts';
 import type { SampleBuffer } from './sample-buffer.ts';
 import { type Stretch, stretchAt } from './windows.ts';
@@ -7,14 +7,14 @@ import { type Stretch, stretchAt } from './windows.ts';
 /** Filterbank bands of the embedders. */
 export const BANDS = 80;
 
-/** The loud end of a stretch: this share of its frames lies below. */
+/** Quantile of the frame levels that counts as the loud level of a stretch. */
 const LOUD_QUANTILE = 0.95;
 
 /**
- * Raises everything far below the loudest speech of the stretch to one floor, in place. Between digital silence and a
- * quiet room lie more than ten nats of log energy that say nothing about a voice, and the mean that is subtracted
- * afterwards would carry them into every frame: with zeroed pauses the equal error rate of embedder-v0 rises from 10 %
- * to 45 %, with this floor it stays.
+ * Raises energies far below the loudest speech of the stretch to a floor, in place. Digital silence lies more than ten
+ * nats of log energy below a quiet room. Mean subtraction would spread that difference, which carries no information
+ * about a voice, over all frames: with zeroed pauses the equal error rate of embedder-v0 rises from 10 % to 45 %, and
+ * with this floor it does not.
  *
  * @param feats [frames, 80] log-mel energies
  * @param depthNats distance of the floor below the 95th percentile of the frames' loudest bands
@@ -26,7 +26,7 @@ export function raiseFloor(feats: Float32Array, depthNats: number): void {
   }
 }
 
-/** Where the floor of a stretch lies, see `raiseFloor`; −∞ for no frames. */
+/** Floor of a stretch in nats, see `raiseFloor`; −∞ without frames. */
 function floorOf(feats: Float32Array, depthNats: number): number {
   const frames = feats.length / BANDS;
   if (frames === 0) return Number.NEGATIVE_INFINITY;
@@ -57,11 +57,11 @@ export function subtractMean(feats: Float32Array): void {
 }
 
 /**
- * The last frames of a stretch with floor and mean of the whole: what `raiseFloor` and `subtractMean` make of them,
- * without the work on the others.
+ * The last frames of a stretch, normalised with the floor and the mean of all its frames: equals `raiseFloor` and
+ * `subtractMean`, but processes only these frames.
  *
- * @param feats [frames, 80], left as they are
- * @param from the first frame that is wanted
+ * @param feats [frames, 80], not changed
+ * @param from the first frame to return
  * @param depthNats as for `raiseFloor`; undefined for no floor
  * @returns [frames − from, 80]
  */
@@ -82,13 +82,13 @@ export function normalisedTail(feats: Float32Array, from: number, depthNats: num
 const FBANK_SHIFT_SAMPLES = 160;
 const FBANK_CENTRE_SAMPLES = 200;
 
-/** What is known about one stretch: features for a whole embedder, trunk output for a split one. */
+/** Results for one stretch: features for a whole embedder, trunk output for a split one. */
 type Analysed = { readonly stretch: Stretch } & (
   | { readonly form: 'split'; readonly trunk: TrunkOutput | undefined }
   | { readonly form: 'whole'; readonly feats: Float32Array }
 );
 
-/** Frames of a window that speak for one local speaker. */
+/** Masks of a window, one per embedding. */
 interface EmbeddingRequest {
   readonly windowStartSample: number;
   readonly windowSamples: number;
@@ -99,8 +99,8 @@ interface EmbeddingRequest {
 }
 
 /**
- * Embeddings of a window's local speakers. Features and trunk run once per stretch of the recording and serve all
- * windows that touch it; a stretch without an active speaker is never run.
+ * Embeddings of a window's local speakers. Features and trunk are computed once per stretch of the recording, for all
+ * windows that touch it, and never for a stretch without an active speaker.
  */
 export class Embedder {
   readonly #stretches = new Map<number, Analysed>();
@@ -116,7 +116,7 @@ export class Embedder {
     private readonly pause: () => Promise<void>,
   ) {}
 
-  /** One vector of unit length per mask; undefined where no feature frame is kept. */
+  /** One vector of unit length per mask; undefined if the mask keeps no feature frame. */
   async embed(request: EmbeddingRequest): Promise<(Float32Array | undefined)[]> {
     const { masks, windowStartSample } = request;
     if (masks.length === 0) return [];
@@ -142,7 +142,7 @@ export class Embedder {
     }
   }
 
-  /** Frees all memory; nothing may be embedded after it. */
+  /** Frees all memory; `embed` must not be called after it. */
   close(): void {
     this.discardBefore(Number.POSITIVE_INFINITY);
   }
@@ -181,13 +181,13 @@ export class Embedder {
     const { embedding, pooling } = this.ports;
     if (embedding.form !== 'split') throw new Error('unreachable: the form is checked by the caller');
     const pooled = request.masks.map((mask) => {
-      const pieces: PoolingPiece[] = [];
+      const inputs: PoolingInput[] = [];
       for (const { stretch, ...analysed } of touched) {
         if (analysed.form !== 'split' || analysed.trunk === undefined) continue;
         const { trunk } = analysed;
-        pieces.push({ trunk, mask: this.#maskOnStretch(stretch, trunk.frameCount, mask, request) });
+        inputs.push({ trunk, mask: this.#maskOnStretch(stretch, trunk.frameCount, mask, request) });
       }
-      return pooling.pool(pieces);
+      return pooling.pool(inputs);
     });
     const present = pooled.filter((vector) => vector !== undefined);
     if (present.length === 0) return pooled.map(() => undefined);
@@ -234,7 +234,7 @@ export class Embedder {
     return results;
   }
 
-  /** The mask of the window's frames, carried over to the closest frames of the stretch's own grid. */
+  /** The mask resampled from the window's frames to the stretch's frames, by the closest centre. */
   #maskOnStretch(stretch: Stretch, frames: number, mask: Uint8Array, request: EmbeddingRequest): Uint8Array {
     const { embedding } = this.ports;
     const stride = embedding.form === 'split' ? embedding.info.frameStride : 1;
@@ -251,12 +251,12 @@ export class Embedder {
 }
 
 /**
- * The vector at unit length, in place; undefined for one that is not finite: some models take the variance of a single
- * frame, and one such voice would make all of a recording's so.
+ * Scales the vector to unit length, in place. Undefined if it is not finite: some models take the variance of a single
+ * frame, and one NaN would spread to all embeddings of the recording.
  */
 function unit(vector: Float32Array): Float32Array | undefined {
   normalise(vector, 0, vector.length);
-  // `every(Number.isFinite)` would make an object of each of millions of numbers.
+  // `every(Number.isFinite)` would allocate an object for each of millions of numbers.
   for (let index = 0; index < vector.length; index++) if (!Number.isFinite(vector[index])) return undefined;
   return vector;
 }

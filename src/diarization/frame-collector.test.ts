@@ -14,7 +14,7 @@ import type { ModelFacts } from './part.ts';
 
 const FRAME_SAMPLES = 320;
 
-/** Exclusive turns in frames, of who is active in each frame, the most active first. */
+/** Exclusive turns in frames. @param active clusters of each frame, the most active first */
 async function exclusiveOf(active: readonly (readonly number[])[]): Promise<string[]> {
   const totalSamples = active.length * FRAME_SAMPLES;
   const collector = new FrameCollector(
@@ -41,12 +41,12 @@ async function exclusiveOf(active: readonly (readonly number[])[]): Promise<stri
 
 const of = (frames: number, ...active: number[]) => Array.from({ length: frames }, () => active);
 
-it('exclusive turns have all speech where two are as active as each other: runs of a few frames were lost', async () => {
+it('exclusive turns cover all speech if two speakers are about equally active', async () => {
   const flickering = Array.from({ length: 150 }, (_, frame) => (Math.floor(frame / 4) % 2 ? [1, 0] : [0, 1]));
   expect(await exclusiveOf([...of(50, 0), ...flickering])).toEqual(['0 0-200']);
 });
 
-it('an exclusive turn goes to who is the most active for longer, and at once where the other falls silent', async () => {
+it('an exclusive turn ends after five frames of another leader, or in silence of its speaker', async () => {
   expect(await exclusiveOf([...of(50, 0), ...of(50, 1, 0)])).toEqual(['0 0-54', '1 54-100']);
   expect(await exclusiveOf([...of(50, 0), ...of(3, 1, 0), ...of(47, 1)])).toEqual(['0 0-53', '1 53-100']);
   expect(await exclusiveOf([...of(50, 1), ...of(20), ...of(50, 0)])).toEqual(['1 0-50', '0 70-120']);
@@ -69,14 +69,14 @@ async function tracksOf(spill?: TrackSpill): Promise<readonly SpeakerTrack[]> {
 }
 
 describe('FrameTrackWriter', () => {
-  it('puts the tracks of many speakers down in blocks that read as the same bytes', async () => {
+  it('stores the tracks of many speakers in blocks that read back as the same bytes', async () => {
     const stored = new Map<number, Uint8Array>();
-    const given: Uint8Array[] = [];
+    const written: Uint8Array[] = [];
     let largest = 0;
     const spilled = await tracksOf({
       write: async (block, bytes) => {
         stored.set(block, bytes.slice());
-        given.push(bytes);
+        written.push(bytes);
         largest = Math.max(largest, bytes.length);
       },
       read: async (block, offset, length) => stored.get(block)!.subarray(offset, offset + length),
@@ -84,17 +84,18 @@ describe('FrameTrackWriter', () => {
     const kept = await tracksOf();
     expect([...stored.keys()]).toEqual([0, 1, 2]);
     expect(largest).toBeLessThanOrEqual(4 * 1024 * 1024);
-    // A day has dozens of them: as garbage they would fill the isolate.
-    expect(given.map(({ length }) => length)).toEqual([0, 0, 0]);
+    // A day has dozens of blocks, which would fill the isolate if they were not released.
+    expect(written.map(({ length }) => length)).toEqual([0, 0, 0]);
     for (const [speaker, track] of kept.entries()) {
-      const there = spilled[speaker];
-      if (!(track instanceof Uint8Array) || there instanceof Uint8Array) throw new Error('the wrong one was put down');
-      const joined = Buffer.concat(await collect(there.blocks()));
+      const inBlocks = spilled[speaker];
+      if (!(track instanceof Uint8Array) || inBlocks instanceof Uint8Array)
+        throw new Error('the wrong track was stored in blocks');
+      const joined = Buffer.concat(await collect(inBlocks.blocks()));
       expect(joined.equals(track)).toBe(true);
     }
   });
 
-  it('gives back the tracks of several speakers, which share a buffer: jobs with them failed where two were joined', async () => {
+  it('releaseTracks frees the tracks of several speakers, which share a buffer', async () => {
     const writer = new FrameTrackWriter({ ...TIMES, totalSamples: 3200 }, 10, 3);
     const tracks = await writer.finish([0, 1, 2]);
     releaseTracks(tracks);
@@ -103,7 +104,7 @@ describe('FrameTrackWriter', () => {
     releaseTracks(tracks);
   });
 
-  it('leaves those of short recordings in memory', async () => {
+  it('keeps the tracks of short recordings in memory', async () => {
     const none: TrackSpill = {
       write: () => Promise.reject(new Error('no')),
       read: () => Promise.reject(new Error('no')),
@@ -123,7 +124,7 @@ describe('decisionProbability', () => {
 });
 
 describe('calibrate', () => {
-  it('changes nothing by slope 1 and offset 0, and stays between 0 and 1', () => {
+  it('is the identity for slope 1 and offset 0, and stays between 0 and 1', () => {
     for (const raw of [0.01, 0.3, 0.5, 0.99]) expect(calibrate(raw, { slope: 1, offset: 0 })).toBeCloseTo(raw, 9);
     for (const raw of [0, 1, -0.1, 1.0001]) {
       const value = calibrate(raw, { slope: 1, offset: 0 });
@@ -132,7 +133,7 @@ describe('calibrate', () => {
     }
   });
 
-  it('never turns the order round', () => {
+  it('keeps the order of the values', () => {
     const values = [0.1, 0.4, 0.6, 0.9].map((raw) => calibrate(raw, { slope: 0.4, offset: 1 }));
     expect([...values].sort((a, b) => a - b)).toEqual(values);
   });

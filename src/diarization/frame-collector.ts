@@ -14,13 +14,13 @@ import {
   turnSeconds,
 } from './turns.ts';
 
-/** What turns and tracks are built with. */
+/** Input from which turns and tracks are built. */
 export interface FrameContext {
   readonly facts: ModelFacts;
   readonly settings: DiarizationSettings;
   readonly clusters: number;
   readonly totalSamples: number;
-  /** Where the recording ends at its own rate, up to a sample at 16 kHz earlier; no turn ends later. */
+  /** End of the recording at its own rate, up to one 16 kHz sample earlier; no turn ends later. */
   readonly durationSeconds: number;
   /** Whether to keep the frame-wise probability of each speaker. */
   readonly speakerTracks: boolean;
@@ -29,7 +29,7 @@ export interface FrameContext {
 
 export interface Reconstruction {
   readonly diarization: Diarization;
-  /** [speakers] the cluster that each speaker is; clusters without a turn are missing */
+  /** [speakers] cluster of each speaker; clusters without a turn are missing */
   readonly clusterOf: readonly number[];
 }
 
@@ -77,7 +77,7 @@ export class FrameCollector {
     );
   }
 
-  // Kept as fields: to allocate them for every frame costs more than all other work on it.
+  // Fields, because allocating these functions for every frame costs more than all other work on it.
   readonly #snapshot = () => this.#sums.slice();
   readonly #turnStart = (cluster: number) => this.#turns.startOf(cluster);
 
@@ -130,7 +130,7 @@ export class FrameCollector {
     return { diarization, clusterOf: clusterOrder };
   }
 
-  /** undefined where nothing is left of the turn inside the recording. */
+  /** Times in milliseconds; undefined if no part of the turn lies inside the recording. */
   #seconds(turn: FrameTurn<unknown>): { startSeconds: number; endSeconds: number } | undefined {
     const { startSeconds, endSeconds } = turnSeconds(turn, this.#times);
     const start = toMilliseconds(startSeconds);
@@ -144,11 +144,11 @@ function byStart(a: SpeakerTurn, b: SpeakerTurn): number {
   return a.startSeconds - b.startSeconds || a.speaker - b.speaker;
 }
 
-/** Room for turns at first. */
-const FIRST_ROWS = 64;
+/** Initial capacity in turns. */
+const INITIAL_ROWS = 64;
 
 /**
- * Mean probability, 0…100, that each cluster is active over a turn: a byte each, since a day has tens of thousands of
+ * Mean probability, 0…100, that each cluster is active over a turn; bytes, because a day has tens of thousands of
  * turns.
  */
 class TurnConfidences {
@@ -156,7 +156,7 @@ class TurnConfidences {
   #rows = 0;
 
   constructor(private readonly clusters: number) {
-    this.#bytes = new Uint8Array(FIRST_ROWS * clusters);
+    this.#bytes = new Uint8Array(INITIAL_ROWS * clusters);
   }
 
   /** @returns number of the row, for `of` */
@@ -178,8 +178,8 @@ class TurnConfidences {
 const MARGIN = 1e-4;
 
 /**
- * Raw probability that a frame's decision is right, speakers taken as independent: the product, over all speakers, of
- * the probability that each is active where the decision has it active, and silent where not.
+ * Raw probability that the decision about a frame is correct, if the speakers are independent: the product over all
+ * speakers of the probability of each one's decided state, active or silent.
  *
  * @param probabilities [speakers] that each is active in the frame
  * @param active [speakers] the decision
@@ -202,20 +202,19 @@ export function calibrate(raw: number, parameters: ConfidenceParameters): number
 
 const RESOLUTION_SECONDS = 0.02;
 const RESOLUTION_SAMPLES = 320;
-/** Speakers' tracks up to this size stay in memory; ten speakers fill it in two and a half hours. */
+/** Speakers' tracks up to this size stay in memory: 10 speakers for 2.3 hours. */
 const BLOCK_BYTES = 4 * 1024 * 1024;
 
-/** A place for the speakers' tracks of long recordings: blocks by number. Writing one twice leaves the second. */
+/** Storage for the speakers' tracks of long recordings: numbered blocks. A second write of a block replaces it. */
 export interface TrackSpill {
-  /** @param bytes to be copied or stored before the promise resolves: they are given back then */
+  /** @param bytes released when the promise resolves: they must be copied or stored by then */
   write(block: number, bytes: Uint8Array): Promise<void>;
-  /** @returns bytes that are the caller's, who may detach their buffer */
+  /** @returns bytes that the caller owns and may detach */
   read(block: number, offset: number, length: number): Promise<Uint8Array>;
 }
 
 /**
- * Carries values from the model's frames over to frames of 20 ms: each gets the value of the frame that covers its
- * centre.
+ * Resamples values from the model's frames to frames of 20 ms: each gets the value of the frame that covers its centre.
  */
 export class FrameTrackWriter {
   readonly #confidence: Uint8Array;
@@ -234,7 +233,7 @@ export class FrameTrackWriter {
     private readonly totalFrames: number,
     /** Clusters whose probabilities are kept; 0 for none. */
     private readonly clusters: number,
-    /** Where what does not fit goes; without it everything stays in memory. */
+    /** Storage for tracks above `BLOCK_BYTES`; without it all stay in memory. */
     spill?: TrackSpill,
   ) {
     const count = Math.ceil(times.totalSamples / RESOLUTION_SAMPLES);
@@ -266,7 +265,7 @@ export class FrameTrackWriter {
     }
   }
 
-  /** Puts full blocks down. To be called after every few minutes of audio: until then they wait in memory. */
+  /** Writes full blocks to the storage. Must be called every few minutes of audio: the blocks wait in memory. */
   async flush(): Promise<void> {
     for (const { number, bytes } of this.#full) {
       await this.#spill!.write(number, bytes);
@@ -275,7 +274,7 @@ export class FrameTrackWriter {
     this.#full = [];
   }
 
-  /** @param clusters the clusters that became speakers, in the order of their labels */
+  /** @param clusters cluster of each speaker, in the order of the labels */
   async finish(clusters: readonly number[]): Promise<FrameTracks> {
     if (this.#spill !== undefined) {
       this.#nextBlock();
@@ -314,7 +313,7 @@ export class FrameTrackWriter {
 /** Frees the memory of tracks after their last reader. */
 export function releaseTracks({ confidence, speech, crosstalk, speakers }: FrameTracks): void {
   release(confidence, speech, crosstalk);
-  // All speakers' tracks lie in one buffer.
+  // All speakers' tracks share one buffer.
   for (const track of speakers) {
     if (track instanceof Uint8Array && track.length > 0) release(new Uint8Array(track.buffer));
   }

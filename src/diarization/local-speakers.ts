@@ -1,7 +1,7 @@
 import { concatenated } from '../audio/memory.ts';
 /**
- * Local speakers of consecutive windows with their embeddings, as structure of arrays. Row i of `embeddings` ([count,
- * dimension], unit length) belongs to local speaker `locals[i]` of window `windows[i]`; rows are in order of window,
+ * Local speakers of consecutive windows with their embeddings, as a structure of arrays. Row i of `embeddings` ([count,
+ * dimension], unit length) belongs to local speaker `locals[i]` of window `windows[i]`. Rows are in order of window,
  * then local speaker.
  */
 export interface LocalSpeakers {
@@ -11,7 +11,7 @@ export interface LocalSpeakers {
   /** Index on the recording's window grid. */
   readonly windows: Int32Array;
   readonly locals: Uint8Array;
-  /** Seconds of speech in the window without another active speaker. */
+  /** Seconds of speech in the window without overlap. */
   readonly cleanSeconds: Float32Array;
   /** Seconds of speech in the window. */
   readonly activeSeconds: Float32Array;
@@ -20,22 +20,23 @@ export interface LocalSpeakers {
 /** Kinds of items. Only local speakers belong to a window. */
 export const KIND = { local: 0, representative: 1, subsegment: 2 } as const;
 
-/** Local speakers, of which some may stand for several. */
+/** Local speakers, some of which may be representatives. */
 export type Representing = LocalSpeakers & {
-  /** [count] of `KIND`; absent where all are local speakers */ readonly kinds?: Uint8Array;
+  /** [count] of `KIND`; absent if all are local speakers */
+  readonly kinds?: Uint8Array;
 };
 
-/** What is clustered: local speakers, or representatives of a long recording, and subsegments. */
+/** Items of the clustering: local speakers or representatives, and subsegments. */
 export interface Items {
   readonly count: number;
   readonly dimension: number;
-  /** [count, dimension], unit length, before the recording's mean is taken off */
+  /** [count, dimension], unit length, before the recording's mean is subtracted */
   readonly embeddings: Float32Array;
   /** [count] of `KIND` */
   readonly kinds: Uint8Array;
   /** [count] window of a local speaker; 0 for other kinds */
   readonly windows: Int32Array;
-  /** [count] distinct seconds of speech that each stands for: its weight as evidence */
+  /** [count] distinct seconds of speech of each item: its weight as evidence */
   readonly seconds: Float64Array;
 }
 
@@ -44,16 +45,15 @@ interface SpeakerMask {
   readonly local: number;
   readonly activeFrames: number;
   readonly cleanFrames: number;
-  /** [frames], 1 where the embedding is taken from */
+  /** [frames], 1 for frames that the embedding is taken from */
   readonly mask: Uint8Array;
 }
 
 /**
- * Which frames speak for each local speaker: those without another active speaker, and all of the speaker's frames
- * where these are too few.
+ * Masks of the local speakers: frames without overlap, or all frames of a speaker with too few of those.
  *
  * @param active [frames, speakers] of 0 and 1
- * @param minActiveFrames speakers with fewer frames are left out
+ * @param minActiveFrames speakers with fewer active frames are left out
  */
 export function speakerMasks(
   active: Uint8Array,
@@ -90,7 +90,7 @@ export function speakerMasks(
   return found;
 }
 
-/** Rows of several sets, one after the other. */
+/** Concatenates the rows of several sets. */
 export function joinLocalSpeakers(sets: readonly LocalSpeakers[], dimension: number): LocalSpeakers {
   const count = sets.reduce((sum, set) => sum + set.count, 0);
   const each = <T>(part: (set: LocalSpeakers) => T): T[] => sets.map(part);
@@ -120,7 +120,7 @@ export function joinLocalSpeakers(sets: readonly LocalSpeakers[], dimension: num
   };
 }
 
-/** The rows [from, to), in the same buffers. */
+/** The rows [from, to), as views. */
 export function rowsBetween(set: LocalSpeakers, from: number, to: number): LocalSpeakers {
   const { dimension } = set;
   return {
@@ -134,7 +134,7 @@ export function rowsBetween(set: LocalSpeakers, from: number, to: number): Local
   };
 }
 
-/** The rows at `indices`, in that order. */
+/** Copies of the rows at `indices`, in that order. */
 export function select(set: LocalSpeakers, indices: readonly number[]): LocalSpeakers {
   const { dimension } = set;
   const embeddings = new Float32Array(indices.length * dimension);

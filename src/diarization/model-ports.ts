@@ -1,7 +1,7 @@
 /** Overrides of pipeline parameters that were tuned with a model, by the names of `DiarizationSettings`. */
 export type Tuning = { readonly [name: string]: number | boolean | Tuning };
 
-/** Tuned overrides for every setting (`all`) and for one of them (`precision-2`, `community-1`), which wins. */
+/** Tuned overrides for all settings (`all`), and for single ones (`precision-2`, `community-1`), which win. */
 export type TuningBySetting = { readonly [setting: string]: Tuning };
 
 /** Facts about a segmentation model, read from its metadata and the manifest. */
@@ -20,9 +20,9 @@ export interface SegmentationInfo {
 }
 
 /**
- * Sliding-window speaker segmentation (one window a call), with its front end inside the model (whole) or outside
- * (split): then what windows have in common is computed once, see `Segmenter`. The result, log-probabilities
- * [framesPerWindow * classes], row-major, is the caller's.
+ * Sliding-window speaker segmentation, one window per call, with the front end inside the model (whole) or outside
+ * (split). Outside, frames that windows share are computed once, see `Segmenter`. The result is log-probabilities
+ * [framesPerWindow * classes], row-major; the caller owns it.
  */
 export type SegmentationPort =
   | {
@@ -41,7 +41,7 @@ export type SegmentationPort =
 export interface MelPowerPort {
   /**
    * Power in 64 mel bands, 25 ms / 10 ms, periodic Hann, snip edges (`training/segmentation/frontend.py`). samples at
-   * 16 kHz in −1…1 → [frames, 64]; a frame depends on its own 400 samples alone, to the bit. The view is valid until
+   * 16 kHz in −1…1 → [frames, 64]; a frame depends, to the bit, only on its own 400 samples. The view is valid until
    * the next call.
    */
   compute(samples: Float32Array): Float32Array;
@@ -52,12 +52,9 @@ export interface EmbeddingInfo {
   readonly dimension: number;
   /** Filterbank frames per trunk frame (2 for embedder-v0). */
   readonly frameStride: number;
-  /** Stretch of audio that the trunk sees at a time. */
+  /** Length of a stretch: the audio of one trunk run. */
   readonly stretchSamples: number;
-  /**
-   * Depth below a stretch's loud end to which its features are cut off; undefined for a model that takes them as they
-   * are.
-   */
+  /** Depth of the feature floor below the loud level of a stretch, see `raiseFloor`; undefined for no floor. */
   readonly featureFloorNats?: number;
   readonly tuned: TuningBySetting;
 }
@@ -70,12 +67,12 @@ export interface TrunkOutput {
   readonly channels: number;
 }
 
-/** Speaker embedding in two halves (trunk once a stretch, head per mask) or whole (per mask). */
+/** Speaker embedding in two halves (trunk once per stretch, head per mask) or whole (per mask). */
 export type EmbeddingPort =
   | {
       readonly form: 'split';
       readonly info: EmbeddingInfo;
-      /** mean-normalised filterbank [frames, 80] → trunk output, which is the caller's, who may detach its buffers */
+      /** mean-normalised filterbank [frames, 80] → trunk output; the caller owns it and may detach its buffers */
       trunk(feats: Float32Array, frames: number): Promise<TrunkOutput>;
       /** pooled [batch, 2 * channels] → embeddings [batch, dimension], not normalised */
       head(pooled: Float32Array, batch: number): Promise<Float32Array>;
@@ -96,7 +93,7 @@ export interface FilterbankPort {
 }
 
 /** The frames of one trunk output that belong to a speaker. */
-export interface PoolingPiece {
+export interface PoolingInput {
   readonly trunk: TrunkOutput;
   /** [frameCount], non-zero where the frame is kept */
   readonly mask: Uint8Array;
@@ -104,9 +101,9 @@ export interface PoolingPiece {
 
 export interface PoolingPort {
   /**
-   * Statistics pooling over the kept frames of all pieces together (Snyder et al., 2018): mean and standard deviation
-   * of each channel (variance floor 1e-5). pieces → [2 * channels], means before deviations; undefined when no frame is
-   * kept. The result is the caller's.
+   * Statistics pooling over the kept frames of all inputs together (Snyder et al., 2018): mean and standard deviation
+   * of each channel (variance floor 1e-5). inputs → [2 * channels], means before deviations; undefined if no frame is
+   * kept. The caller owns the result.
    */
-  pool(pieces: readonly PoolingPiece[]): Float32Array | undefined;
+  pool(inputs: readonly PoolingInput[]): Float32Array | undefined;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { assignOptimally } from './numerics.ts';
 
-/** Best total of all ways to give each row its own column (or none, where columns are short). */
+/** Largest total of all assignments, by exhaustive search. */
 function bestTotal(scores: readonly number[], rows: number, columns: number): number {
   let best = Number.NEGATIVE_INFINITY;
   const used = new Set<number>();
@@ -23,7 +23,7 @@ function bestTotal(scores: readonly number[], rows: number, columns: number): nu
 }
 
 describe('assignOptimally', () => {
-  it('reaches the best total of all assignments', () => {
+  it('reaches the largest total of all assignments', () => {
     let state = 1;
     const random = () => {
       state = (state * 48271) % 2147483647;
@@ -48,13 +48,13 @@ describe('assignOptimally', () => {
     }
   });
 
-  it('has nothing to assign without rows or columns', () => {
+  it('assigns nothing without rows or columns', () => {
     expect(Array.from(assignOptimally([], 0, 3))).toEqual([]);
     expect(Array.from(assignOptimally([], 2, 0))).toEqual([-1, -1]);
   });
 });
 
-it('refuses scores that are no numbers, from which there is no way on', () => {
+it('rejects scores that are NaN', () => {
   const scores = [1, 2, Number.NaN, Number.NaN];
   expect(() => assignOptimally(scores, 2, 2)).toThrow('finite');
 });

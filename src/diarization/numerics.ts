@@ -2,7 +2,7 @@
 
 type Rows = Float32Array | Float64Array;
 
-/** Four sums, so that no addition waits for the one before it. */
+/** Dot product of two rows. Four sums, so that additions do not wait for each other. */
 export function dot(a: Rows, aOffset: number, b: Rows, bOffset: number, dimension: number): number {
   let sum0 = 0;
   let sum1 = 0;
@@ -26,7 +26,7 @@ export function normalise(values: Float32Array, offset: number, dimension: numbe
   for (let index = 0; index < dimension; index++) values[offset + index] /= length;
 }
 
-/** Index of the largest of `count` values from `offset`; the first of equals, as numpy and torch have it. */
+/** Index of the largest of `count` values from `offset`; the first of equal ones, as in numpy and torch. */
 export function argmax(values: ArrayLike<number>, offset: number, count: number): number {
   let best = 0;
   for (let index = 1; index < count; index++) {
@@ -49,12 +49,12 @@ export function toMilliseconds(seconds: number): number {
 }
 
 /**
- * Optimal assignment of rows to columns, each used at most once, with the largest total score (Jonker & Volgenant's
- * shortest augmenting paths, O(rows² · columns)). With fewer columns than rows, the rows that lose get −1.
+ * Assignment of rows to columns, each used at most once, with the largest total score (shortest augmenting paths of
+ * Jonker & Volgenant, O(rows² · columns)). With fewer columns than rows, rows without a column get −1.
  *
  * @param scores [rows, columns]
- * @throws where scores are not finite: there is no way to go on from such a row
  * @returns [rows] column of each row, or −1
+ * @throws if scores are not finite: the search could not continue from such a row
  */
 export function assignOptimally(scores: ArrayLike<number>, rows: number, columns: number): Int32Array {
   if (rows <= columns) return solve((row, column) => -scores[row * columns + column], rows, columns);
@@ -67,8 +67,8 @@ export function assignOptimally(scores: ArrayLike<number>, rows: number, columns
 }
 
 /**
- * Smallest total cost; `rows` ≤ `columns`. Row 0 and column 0 of the working arrays are the root of the augmenting
- * path.
+ * Assignment with the smallest total cost; `rows` ≤ `columns`. Row 0 and column 0 of the working arrays are the root of
+ * the augmenting path.
  */
 function solve(cost: (row: number, column: number) => number, rows: number, columns: number): Int32Array {
   const rowPotential = new Float64Array(rows + 1);

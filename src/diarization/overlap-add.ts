@@ -1,9 +1,9 @@
 import { rint } from './numerics.ts';
 import type { Powerset } from './segmenter.ts';
 
-/** What one window says about its frames. */
+/** Contribution of one window to the frames. */
 interface WindowFrames {
-  /** [frames] speakers at once */
+  /** [frames] number of speakers at once */
   readonly counts: ArrayLike<number>;
   /** [frames, locals] activation of each local speaker */
   readonly activations: ArrayLike<number>;
@@ -14,15 +14,12 @@ interface WindowFrames {
   readonly tracks: ArrayLike<number>;
 }
 
-/**
- * A frame that no further window will touch. It and its arrays are reused by later frames, the same arrays every
- * window's length.
- */
+/** A frame that no further window covers. The object and its arrays are reused, every window's length of frames. */
 export interface FinishedFrame {
   readonly frame: number;
-  /** [clusters] sum of activations, their average where they were adjusted */
+  /** [clusters] sum of activations, or their average if they were adjusted */
   readonly activations: Float32Array;
-  /** Clusters by falling activation, as many as there are speakers at once; ties by lower number. */
+  /** Active clusters by decreasing activation; of ties the lower number first. */
   readonly active: readonly number[];
   /** [tracks] averages */
   readonly tracks: Float32Array;
@@ -32,35 +29,35 @@ interface OverlapAddShape {
   readonly framesPerWindow: number;
   readonly clusters: number;
   readonly tracks: number;
-  /** Frames of the recording; what lies behind is padding. */
+  /** Frames of the recording; later ones are padding. */
   readonly totalFrames: number;
   /** [framesPerWindow] weight of a window's frames; all ones by default */
   readonly weights?: ArrayLike<number>;
   /** [clusters] factor on the activations; all ones by default */
   readonly boost?: ArrayLike<number>;
   /**
-   * Changes a frame before it is decided, in place: average activations [clusters], expected number of speakers at
-   * once, average tracks [tracks].
+   * Changes a frame in place before the decision: average activations [clusters], expected number of speakers at once,
+   * average tracks [tracks].
    */
   readonly adjust?: (frame: number, activations: Float32Array, expected: number, tracks: Float32Array) => void;
 }
 
 /**
- * Overlap-add of windows into the recording's frames: activations of each cluster are summed (the largest of those
- * local speakers of a window that share one), the number of speakers at once is averaged over the windows and rounded
- * to even, and in each frame that number of clusters with the largest activations are active (speaker counting and
- * reconstruction of Bredin, "pyannote.audio 2.1 speaker diarization pipeline", 2023). Streaming: holds one window of
- * frames.
+ * Overlap-add of windows into the recording's frames. The activations of each cluster are summed over the windows; of
+ * local speakers of a window that share a cluster, the largest counts. The number of speakers at once is averaged over
+ * the windows and rounded, halves to even. In each frame that number of clusters with the largest activations are
+ * active (speaker counting and reconstruction of Bredin, "pyannote.audio 2.1 speaker diarization pipeline", 2023).
+ * Memory holds one window of frames.
  */
 export class OverlapAdd {
   readonly #activations: Float32Array;
   readonly #counts: Float32Array;
   readonly #tracks: Float32Array;
   readonly #weights: Float32Array;
-  /** By slot, views of the arrays above: to allocate them for every frame of a day would be gigabytes of garbage. */
+  /** By slot, views of the arrays above: new views for every frame of a day would be gigabytes of garbage. */
   readonly #finished: { -readonly [K in keyof FinishedFrame]: FinishedFrame[K] }[];
   readonly #chosen: Int32Array;
-  /** By how many are active: arrays that shrink and grow would be allocated again in every frame. */
+  /** By number of active clusters: arrays that shrink and grow would be allocated in every frame. */
   readonly #active: readonly number[][];
   readonly #isActive: Uint8Array;
   readonly #largest: Float32Array;
@@ -92,7 +89,7 @@ export class OverlapAdd {
     const { framesPerWindow, clusters, tracks, weights, boost } = this.shape;
     this.#finishBefore(firstFrame);
     const largest = this.#largest;
-    const heard = [...new Set(Array.from(window.clusterOf).filter((cluster) => cluster >= 0))];
+    const present = [...new Set(Array.from(window.clusterOf).filter((cluster) => cluster >= 0))];
     for (let index = 0; index < framesPerWindow; index++) {
       const slot = (firstFrame + index) % framesPerWindow;
       const weight = weights === undefined ? 1 : weights[index];
@@ -101,21 +98,21 @@ export class OverlapAdd {
       for (let track = 0; track < tracks; track++) {
         this.#tracks[slot * tracks + track] += weight * window.tracks[index * tracks + track];
       }
-      for (const cluster of heard) largest[cluster] = 0;
+      for (const cluster of present) largest[cluster] = 0;
       for (let local = 0; local < window.locals; local++) {
         const cluster = window.clusterOf[local];
         if (cluster >= 0) {
           largest[cluster] = Math.max(largest[cluster], window.activations[index * window.locals + local]);
         }
       }
-      for (const cluster of heard) {
+      for (const cluster of present) {
         const factor = boost === undefined ? 1 : boost[cluster];
         this.#activations[slot * clusters + cluster] += weight * factor * largest[cluster];
       }
     }
   }
 
-  /** Emits what is left. */
+  /** Emits the remaining frames. */
   finish(): void {
     this.#finishBefore(this.shape.totalFrames);
   }
@@ -147,7 +144,7 @@ export class OverlapAdd {
     }
   }
 
-  /** The `count` largest activations above zero. They are one to three: picking them one by one beats sorting. */
+  /** Clusters of the `count` largest activations above zero. Selecting one to three is faster than sorting. */
   #choose(activations: Float32Array, count: number): readonly number[] {
     const chosen = this.#chosen;
     let found = 0;
@@ -174,7 +171,7 @@ export const SPEECH = 0;
 export const CROSSTALK = 1;
 export const FIRST_SPEAKER = 2;
 
-/** The speakers' part of a frame's tracks, for arrays that come again and again. */
+/** Views of the speakers' tracks in a frame, cached by array because the arrays are reused. */
 export class SpeakerViews {
   readonly #views = new Map<Float32Array, Float32Array>();
 
@@ -188,7 +185,7 @@ export class SpeakerViews {
   }
 }
 
-/** Speakers of one window: the cluster of each local speaker and how sure that is. */
+/** The clusters of a window's local speakers and their probabilities. */
 interface WindowSpeakers {
   /** [locals], −1 for local speakers without an embedding */
   readonly clusterOf: Int32Array;
@@ -197,11 +194,10 @@ interface WindowSpeakers {
 }
 
 /**
- * What windows contribute to the recording's frames.
+ * Computes the contribution of a window to the recording's frames.
  *
- * Activations are marginal probabilities and the number of speakers at once is its expectation, not the hard decision:
- * where windows disagree, the surer one counts for more (about one point of DER on simulated conversations against hard
- * decisions).
+ * Activations are marginal probabilities, and the number of speakers at once is its expectation, not a hard decision.
+ * If windows disagree, the more certain one counts more: about one point of DER on simulated conversations.
  */
 export class WindowReader {
   readonly #activations: Float32Array;

@@ -1,54 +1,47 @@
 import type { Tuning, TuningBySetting } from './model-ports.ts';
 
-/** Parameters of the clustering, by stage, in the order in which `cluster.ts` needs them. */
+/** Parameters of the clustering, by stage, in the order of their use in `cluster.ts`. */
 export interface ClusteringParameters {
-  /** Recordings with more local speakers are reduced to this number of representatives first. */
+  /** Recordings with more local speakers are first reduced to this number of representatives. */
   readonly maxItems: number;
-  /** Subsegments that take part, at most; those of longer recordings are thinned. */
+  /** Maximum number of subsegments; more are thinned. */
   readonly maxSubsegments: number;
-  /**
-   * Local speakers with less clean speech are left out of the clustering; they are assigned to its speakers later.
-   */
+  /** Local speakers with less clean speech are not clustered; they are assigned to the speakers found. */
   readonly minCleanSeconds: number;
-  /** The same where more speakers are wanted than were found. */
+  /** The same if more speakers are requested than found. */
   readonly minCleanSecondsWanted: number;
-  /** Share of the evidence that lies in the subsegments; the rest lies in the local speakers. */
+  /** Share of the subsegments in the evidence; the local speakers have the rest. */
   readonly subsegmentShare: number;
-  /**
-   * Share of the recording's mean embedding that is taken off every embedding: the room and the channel, which all
-   * share.
-   */
+  /** Share of the recording's mean embedding that is subtracted from every embedding: effects of room and channel. */
   readonly meanShare: number;
-  /** Distance, at least, between two local speakers of one window. */
+  /** Minimum distance between two local speakers of one window. */
   readonly sameWindowDistance: number;
-  /** Without a PLDA: average cosine distance up to which clusters are merged… */
+  /** Without a PLDA: average cosine distance up to which clusters are merged. */
   readonly linkageThreshold: number;
-  /** …and clusters with less than this share of the largest one's speech are dropped. */
+  /** Without a PLDA: clusters with less than this share of the largest one's speech are dropped. */
   readonly minClusterShare: number;
-  /**
-   * With a PLDA: distance of the first cut of the tree that VBx starts from; low, because VBx merges and never splits.
-   */
+  /** With a PLDA: distance of the first cut of the tree for VBx; low, because VBx merges and never splits. */
   readonly initialThreshold: number;
-  /** Clusters to start from, at most. */
+  /** Maximum number of initial clusters. */
   readonly maxClusters: number;
-  /** Share of the recording's mean that is taken off the features of VBx. */
+  /** Share of the recording's mean that is subtracted from the features of VBx. */
   readonly featureMeanShare: number;
-  /** Fa of VBx: how much a second of speech counts. */
+  /** Fa of VBx: weight of a second of speech. */
   readonly statisticsScale: number;
   /** Fb of VBx: the larger, the fewer speakers remain. */
   readonly speakerRegularisation: number;
   /**
-   * Evidence of a recording in seconds of speech, at most: in longer recordings every second has less weight. With all
-   * seconds of a day, one person's changes of voice and microphone would become speakers of their own.
+   * Maximum evidence of a recording, in seconds of speech; with more speech each second has less weight. With all
+   * seconds of a day, changes of one person's voice or microphone would become separate speakers.
    */
   readonly maxEvidenceSeconds: number;
   /** Speakers whose prior falls below this share of the largest are dropped. */
   readonly minPriorShare: number;
-  /** So are those with less speech. */
+  /** Speakers with less speech are dropped. */
   readonly minSpeakerSeconds: number;
-  /** The same where more speakers are wanted than were found. */
+  /** The same if more speakers are requested than found. */
   readonly wantedMinSpeakerSeconds: number;
-  /** Sharpness of the assignment probabilities: softmax of cosine similarity over this. */
+  /** Temperature of the assignment probabilities, a softmax of cosine similarities. */
   readonly temperature: number;
 }
 
@@ -58,40 +51,38 @@ export interface ConfidenceParameters {
   readonly offset: number;
 }
 
-/** Both settings have these parameters; they differ in their segmentation (`segmentationOf`) and a model's tuning. */
+/** Both settings have the same parameters; they differ in their segmentation (`segmentationOf`) and its tuning. */
 export type SettingName = 'precision-2' | 'community-1';
 
 /**
- * All parameters of the pipeline, by stage. Numbers and booleans only, so that a model's manifest can override each by
+ * All parameters of the pipeline, by stage. Only numbers and booleans, so that a model's manifest can override each by
  * name.
  */
 export interface DiarizationSettings {
   readonly name: SettingName;
   readonly windows: {
-    /** Distance between the starts of two windows; at most half a window, so that every frame is seen twice. */
+    /** Distance between two window starts; at most half a window, so that two windows cover every frame. */
     readonly stepSamples: number;
   };
   readonly localSpeakers: {
-    /** Local speakers who are active for less get no embedding and no part in the result. */
+    /** Local speakers who are active for less are ignored. */
     readonly minActiveSeconds: number;
-    /** Below this much speech alone, the embedding is taken over all of the speaker's frames, overlapped ones too. */
+    /** With less clean speech, the embedding is taken from all frames of the speaker, overlapped ones too. */
     readonly minCleanSeconds: number;
   };
   readonly subsegments: {
-    /** Subsegments with less speech of one person alone have no embedding. */
+    /** Subsegments with less single-speaker speech have no embedding. */
     readonly minCleanSeconds: number;
-    /** How much the subsegments have to say about who speaks where one person does: 0 nothing, 1 everything. */
+    /** Weight of the subsegments in single-speaker frames: 0 none, 1 all. */
     readonly weight: number;
-    /** Sharpness of their say: softmax of cosine similarity over this. */
+    /** Temperature of their posteriors, a softmax of cosine similarities. */
     readonly temperature: number;
   };
   readonly clustering: ClusteringParameters;
   readonly reconstruction: {
-    /** Weigh a window's frames by how far they are from its edges: the model sees less context there. 0 no, 1 fully. */
+    /** Lower weight of frames near the edges of a window, where the model has less context: 0 none, 1 full taper. */
     readonly edgeTaper: number;
-    /**
-     * Added to the expected number of speakers at once before it is rounded: below zero, crosstalk needs more evidence.
-     */
+    /** Added to the expected number of speakers at once before rounding; if negative, crosstalk needs more evidence. */
     readonly countBias: number;
     /** Pauses of one speaker up to this long become part of the turn. */
     readonly minDurationOffSeconds: number;
@@ -127,7 +118,7 @@ const SHARED: Omit<DiarizationSettings, 'name'> = {
     temperature: 0.1,
   },
   reconstruction: {
-    // Two windows cover a frame: without the taper their disagreements would be ties.
+    // Two windows cover a frame: without the taper a disagreement would be a tie.
     edgeTaper: 0.5,
     countBias: -0.15,
     minDurationOffSeconds: 0.1,
@@ -136,14 +127,14 @@ const SHARED: Omit<DiarizationSettings, 'name'> = {
   confidence: { slope: 0.545, offset: 0.372 },
 };
 
-/** Parameters of a setting before a model's own tuning. */
+/** Parameters of a setting before the tuning of a model. */
 export function settingsOf(name: SettingName): DiarizationSettings {
   return { ...SHARED, name };
 }
 
 /**
- * Lays a model's tuned values over the settings: `all` first, then those of the setting's own name.
- * @throws when a name is unknown or of another type: the manifest is wrong
+ * Overrides settings with a model's tuned values: `all` first, then those under the name of the setting.
+ * @throws if a name is unknown or a value has another type: the manifest is wrong
  */
 export function withTuning(settings: DiarizationSettings, tuned: TuningBySetting): DiarizationSettings {
   let result = settings;

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { readAhead } from './part.ts';
 
 describe('readAhead', () => {
-  it('gives all in order, the next one being on its way while one is used', async () => {
-    const asked: number[] = [];
+  it('yields all results in order and reads one ahead', async () => {
+    const requested: number[] = [];
     const read = async (index: number) => {
-      asked.push(index);
+      requested.push(index);
       return 10 * index;
     };
     const seen: [number, number][] = [];
-    for await (const value of readAhead(4, read)) seen.push([value, asked.length]);
+    for await (const value of readAhead(4, read)) seen.push([value, requested.length]);
     expect(seen).toEqual([
       [0, 2],
       [10, 3],
@@ -18,11 +18,11 @@ describe('readAhead', () => {
     ]);
   });
 
-  it('gives nothing of nothing', async () => {
+  it('yields nothing for a count of 0', async () => {
     for await (const value of readAhead(0, async (index) => index)) expect.unreachable(`${value}`);
   });
 
-  it('tells a fault after what came before it, and leaves none behind when the reader stops', async () => {
+  it('throws an error after the results before it, and leaves no unhandled rejection', async () => {
     const read = async (index: number) => {
       if (index === 1) throw new Error('gone');
       return index;

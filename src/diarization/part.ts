@@ -3,7 +3,7 @@ import type { LocalSpeakers } from './local-speakers.ts';
 import type { TuningBySetting } from './model-ports.ts';
 import type { Subsegments } from './windows.ts';
 
-/** What the stages after the models must know about them. Equal in all parts of a recording. */
+/** Facts about the models for the stages after them. Equal in all parts of a recording. */
 export interface ModelFacts {
   readonly segmentationId: string;
   readonly embeddingId: string;
@@ -20,16 +20,16 @@ export interface ModelFacts {
   readonly tuned: readonly TuningBySetting[];
 }
 
-/** Windows of a shard: index of the first on the recording's grid, and how many. */
+/** Windows of a shard: index of the first on the recording's grid, and their number. */
 interface WindowRange {
   readonly firstWindow: number;
   readonly windowCount: number;
 }
 
-/** Level of silence, and the lowest that is measured: dB of full scale. */
+/** Level of silence, the lowest that is measured; dB of full scale. */
 export const SILENCE_DB = -126;
 
-/** All that the models say about one shard. */
+/** Output of the models for one shard. */
 export interface ShardPart extends WindowRange {
   readonly facts: ModelFacts;
   readonly speakers: LocalSpeakers;
@@ -43,15 +43,15 @@ export interface ShardPart extends WindowRange {
 /** A part without its frames. */
 export type EmbeddingsSection = Omit<ShardPart, 'probabilities'>;
 
-/** How much a part holds, known before its sections are read. */
+/** Contents of a part, known before its sections are read. */
 interface PartCounts {
   readonly speakers: number;
   readonly subsegments: number;
 }
 
 /**
- * A stored part: all embeddings are needed at once, frames only shard by shard. Every array that is read has a buffer
- * of its own.
+ * A stored part. The clustering needs all embeddings at once, the reconstruction the frames of one part at a time.
+ * Every array that is read has its own buffer.
  */
 export interface PartReader {
   readonly facts: ModelFacts;
@@ -72,8 +72,8 @@ const MAGIC = 0x54504352;
 const VERSION = 5;
 const PREFIX_BYTES = 20;
 /**
- * Asked for at once when a part is opened. Prefix and header fit in, unless many parameters are tuned: with the default
- * pack they have some 430 bytes.
+ * Bytes of the first read of a part. Prefix and header fit in, unless many parameters are tuned: with the default pack
+ * they have about 430 bytes.
  */
 const OPENING_BYTES = 2048;
 const SPEAKER_BYTES = 16;
@@ -86,7 +86,7 @@ interface Header extends WindowRange {
   readonly loudestDb: number;
 }
 
-/** The part as bytes, the same for the same part. */
+/** The part as bytes, equal for equal parts. */
 export function encodePart(part: ShardPart): Uint8Array {
   const { facts, firstWindow, windowCount, speakers, subsegments, probabilities, loudestDb } = part;
   const header: Header = {
@@ -134,9 +134,9 @@ export function encodePart(part: ShardPart): Uint8Array {
 
 /**
  * Opens a stored part.
- * @param read bytes [offset, offset + length) of what `encodePart` gave, fewer only at its end; in a buffer of their
- *   own, or as a part of a larger one that stays as it is
- * @throws when the part is damaged or of another version
+ * @param read returns bytes [offset, offset + length) of the output of `encodePart`, fewer only at its end; in their
+ *   own buffer, or as a view of a larger one, which stays unchanged
+ * @throws if the part is damaged or has another version
  */
 export async function openPart(read: (offset: number, length: number) => Promise<Uint8Array>): Promise<PartReader> {
   const opening = await read(0, OPENING_BYTES);
@@ -207,7 +207,7 @@ function bytesOf({ facts, speakerCount, subsegmentCount }: Header): { speakers: 
   };
 }
 
-/** @param bytes the embeddings section, of the length that the header gives it; what comes out are copies */
+/** @param bytes the embeddings section, of the length in the header; the results are copies */
 function decodeEmbeddings(bytes: Uint8Array, header: Header): EmbeddingsSection {
   const { facts, firstWindow, windowCount, loudestDb } = header;
   const speakerBytes = bytesOf(header).speakers;
@@ -270,7 +270,7 @@ function decodeSubsegments(bytes: Uint8Array, header: Header): Subsegments {
   return { count, dimension, indices, embeddings };
 }
 
-/** JSON text as ASCII: the pure code has no text encoder, and JSON can escape all else. */
+/** JSON text as ASCII: the pure code has no text encoder, and JSON can escape other characters. */
 function encodeAscii(json: string): Uint8Array {
   const escaped = json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
   return Uint8Array.from(escaped, (character) => character.charCodeAt(0));
@@ -284,7 +284,7 @@ function damaged(what: string): Error {
   return new Error(`a stored part is damaged: ${what}`);
 }
 
-/** Stored parts of a recording, in order. What is read is the caller's, who may detach its buffers. */
+/** Stored parts of a recording, in order. The caller owns the arrays that are read and may detach their buffers. */
 export interface Parts {
   readonly count: number;
   factsOf(index: number): ModelFacts;
@@ -293,7 +293,7 @@ export interface Parts {
   readPart(index: number): Promise<ShardPart>;
 }
 
-/** The parts of a recording, opened, as one. */
+/** Combines opened parts of a recording. */
 export function partsOf(readers: readonly PartReader[]): Parts {
   return {
     count: readers.length,
@@ -304,7 +304,7 @@ export function partsOf(readers: readonly PartReader[]): Parts {
   };
 }
 
-/** How much all parts hold together. */
+/** Sums of the counts of all parts. */
 export function totalCounts(parts: Parts): PartCounts {
   let speakers = 0;
   let subsegments = 0;
@@ -316,15 +316,13 @@ export function totalCounts(parts: Parts): PartCounts {
   return { speakers, subsegments };
 }
 
-/**
- * What `read` gives for each index below `count`, in order. One is read ahead: it is on its way while another is used.
- */
+/** Results of `read` for each index below `count`, in order. Reads one ahead of the one in use. */
 export async function* readAhead<T>(count: number, read: (index: number) => Promise<T>): AsyncGenerator<T> {
   let next = count > 0 ? read(0) : undefined;
   for (let index = 0; next !== undefined; index++) {
     const current = await next;
     next = index + 1 < count ? read(index + 1) : undefined;
-    // Its failure is reported when it is awaited; a promise that is never awaited must not end the process.
+    // A failure is thrown where the promise is awaited; an unhandled rejection would end the process.
     next?.catch(() => undefined);
     yield current;
   }

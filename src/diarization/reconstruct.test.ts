@@ -5,10 +5,7 @@ import { settingsOf } from './parameters.ts';
 import type { ModelFacts, ShardPart } from './part.ts';
 import { type AssignedPart, bestRound, reconstruct, reconstructAtLeast } from './reconstruct.ts';
 
-/**
- * Windows of ten frames, one behind the other. A frame is longer than the distance to the next, as those of real models
- * are.
- */
+/** Adjacent windows of ten frames. A frame is longer than the frame shift, as in real models. */
 const FACTS: ModelFacts = {
   segmentationId: 's',
   embeddingId: 'e',
@@ -25,14 +22,14 @@ const FACTS: ModelFacts = {
 };
 
 /**
- * @param said by the first local speaker: first frame and the one behind the last.
- * @param clusters of that local speaker, −1 for none
+ * @param spans frames [from, to) in which the first local speaker talks
+ * @param clusters cluster of that local speaker in each window, −1 for none
  */
-async function turnsOf(said: readonly (readonly [number, number])[], clusters: readonly number[]) {
+async function turnsOf(spans: readonly (readonly [number, number])[], clusters: readonly number[]) {
   const probabilities = new Uint8Array(clusters.length * FACTS.framesPerWindow * FACTS.classes);
   for (let at = 0; at < probabilities.length; at += FACTS.classes) {
     const frame = at / FACTS.classes;
-    probabilities[at + (said.some(([from, to]) => frame >= from && frame < to) ? 1 : 0)] = 255;
+    probabilities[at + (spans.some(([from, to]) => frame >= from && frame < to) ? 1 : 0)] = 255;
   }
   const known = clusters.flatMap((cluster, window) => (cluster < 0 ? [] : [{ cluster, window }]));
   const part: AssignedPart = {
@@ -65,31 +62,31 @@ async function turnsOf(said: readonly (readonly [number, number])[], clusters: r
 }
 
 describe('reconstruct', () => {
-  it('begins and ends turns halfway between the centres of two frames', async () => {
+  it('starts and ends turns halfway between the centres of two frames', async () => {
     const { turns, exclusiveTurns } = await turnsOf([[2, 5]], [0]);
     expect(turns).toMatchObject([{ startSeconds: 0.225, endSeconds: 0.525 }]);
     expect(exclusiveTurns).toMatchObject([{ startSeconds: 0.225, endSeconds: 0.525 }]);
   });
 
-  it('puts the tracks where the turns are', async () => {
+  it('aligns the tracks with the turns', async () => {
     const { speech } = (await turnsOf([[2, 5]], [0])).tracks;
-    // Of 20 ms each: the first whose centre lies behind 0.225 s, and the first behind 0.525 s.
+    // Frames of 20 ms: the first centred after 0.225 s, and the first centred after 0.525 s.
     expect([speech.indexOf(255), speech.lastIndexOf(255) + 1]).toEqual([11, 26]);
   });
 
-  it('leaves to nobody what a local speaker without an embedding says: the same number in the window before was another', async () => {
-    const said = [
+  it('assigns the speech of a local speaker without an embedding to no speaker', async () => {
+    const spans = [
       [2, 8],
       [12, 18],
     ] as const;
-    const { turns, speakers } = await turnsOf(said, [1, -1]);
+    const { turns, speakers } = await turnsOf(spans, [1, -1]);
     expect(speakers).toBe(1);
     expect(turns).toMatchObject([{ startSeconds: 0.225, endSeconds: 0.825 }]);
-    expect((await turnsOf(said, [1, 0])).turns).toMatchObject([{ speaker: 0 }, { speaker: 1 }]);
+    expect((await turnsOf(spans, [1, 0])).turns).toMatchObject([{ speaker: 0 }, { speaker: 1 }]);
   });
 });
 
-/** Rounds whose settings are their number. */
+/** Runs `bestRound` with round numbers as settings. @param scores score of each round */
 async function search(scores: readonly number[], enoughScore: number) {
   const runs: number[] = [];
   const dropped: number[] = [];
@@ -104,21 +101,21 @@ async function search(scores: readonly number[], enoughScore: number) {
     next: async (settings) => settings + 1,
     drop: (score) => void dropped.push(score),
   });
-  // Every result but the last is given back, in its order.
+  // Every result but the last is dropped, in order.
   expect(dropped).toEqual(runs.slice(0, -1).map((settings) => scores[settings]));
   return { result, runs };
 }
 
-it('ends with the first round that is enough', async () => {
+it('bestRound returns the first result with enough score', async () => {
   expect(await search([1, 3, 5, 4], 5)).toEqual({ result: 5, runs: [0, 1, 2] });
   expect(await search([2], 1)).toEqual({ result: 2, runs: [0] });
 });
 
-it('gives the best round where none is enough: 26 of 30 speakers were delivered where 27 had been heard', async () => {
+it('bestRound runs the best round again if none has enough score', async () => {
   expect(await search([18, 18, 16, 15, 24, 27, 26, 26], 30)).toEqual({ result: 27, runs: [0, 1, 2, 3, 4, 5, 6, 7, 5] });
 });
 
-it('runs nothing again where the last round is as good as any', async () => {
+it('bestRound returns the last round if it has the highest score', async () => {
   expect(await search([18, 27, 27], 30)).toEqual({ result: 27, runs: [0, 1, 2] });
 });
 
@@ -126,14 +123,14 @@ const WINDOW_SAMPLES = 16_000;
 const FRAMES = 10;
 const CLASSES = 3;
 
-/** A local speaker, heard where one subsegment counts; embeddings are directions in a plane. */
+/** A local speaker who talks in frames 2 to 6 of a window; embeddings are directions in a plane. */
 interface Local {
   readonly degrees: number;
-  /** Of 255, in frames 2 to 6 of the window. */
+  /** Probability, 255 for certainty. */
   readonly bytes: number;
 }
 
-/** @param windows the local speakers of each @param subsegments direction of each, by number */
+/** @param windows local speakers of each window @param subsegments direction of each subsegment by its index */
 function partOf(
   windows: readonly (readonly Local[])[],
   subsegments: ReadonlyMap<number, number>,
@@ -157,8 +154,8 @@ function partOf(
   for (const [window, locals] of windows.entries()) {
     for (let frame = 0; frame < FRAMES; frame++) {
       const at = (window * FRAMES + frame) * CLASSES;
-      const said = locals.map(({ bytes }) => (frame >= 2 && frame < 7 ? bytes : 0));
-      probabilities.set([255 - said.reduce((sum, bytes) => sum + bytes, 0), ...said], at);
+      const active = locals.map(({ bytes }) => (frame >= 2 && frame < 7 ? bytes : 0));
+      probabilities.set([255 - active.reduce((sum, bytes) => sum + bytes, 0), ...active], at);
     }
   }
   const rows = windows.flatMap((locals, window) => locals.map(({ degrees }, local) => ({ window, local, degrees })));
@@ -190,7 +187,7 @@ function partOf(
 const directions = (degrees: readonly number[]): Float32Array =>
   Float32Array.from(degrees.flatMap((angle) => [Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)]));
 
-/** Speakers in these directions. */
+/** A model with speakers in the given directions, in degrees. */
 const modelOf = (speakers: readonly number[]): ClusterModel => ({
   clusters: speakers.length,
   dimension: 2,
@@ -205,8 +202,8 @@ const contextOf = ({ facts, windowCount }: ShardPart) => {
   return { facts, settings, totalSamples, durationSeconds: totalSamples / 16_000, speakerTracks: true };
 };
 
-/** Of a recording of one part, with the speakers in these directions, all of whom are wanted. */
-function found(
+/** Reconstructs a recording of one part, with all speakers requested. */
+function reconstructAll(
   part: () => ShardPart,
   directionsOfSpeakers: readonly number[],
   options: { readonly maxCost?: number; readonly pause?: () => Promise<void> } = {},
@@ -224,42 +221,46 @@ function found(
   return reconstructAtLeast(parts, model.clusters, model, pause, contextOf(part()), maxCost);
 }
 
-/** Who has each turn. */
-async function heard(part: () => ShardPart, speakers: readonly number[], maxCost?: number): Promise<readonly number[]> {
-  const { diarization, clusterOf } = await found(part, speakers, { maxCost });
+/** Index of the speaker's direction for each turn. */
+async function directionsOfTurns(
+  part: () => ShardPart,
+  speakers: readonly number[],
+  maxCost?: number,
+): Promise<readonly number[]> {
+  const { diarization, clusterOf } = await reconstructAll(part, speakers, { maxCost });
   return diarization.turns.map(({ speaker }) => clusterOf[speaker]!);
 }
 
 describe('reconstructAtLeast', () => {
-  it('gives who is outvoted more weight, by what one window hears faintly, where there is no subsegment to force', async () => {
-    // Where both windows see the middle, one is sure of somebody else and the other nearly.
-    const sure: Local[] = [{ degrees: 0, bytes: 255 }];
-    const nearly: Local[] = [
+  it('raises the weight of an outvoted speaker if there is no subsegment to force', async () => {
+    // In the overlap one window has speaker 0 alone, the other gives speaker 1 a small probability.
+    const certain: Local[] = [{ degrees: 0, bytes: 255 }];
+    const uncertain: Local[] = [
       { degrees: 0, bytes: 245 },
       { degrees: 90, bytes: 10 },
     ];
-    expect(await heard(() => partOf([sure, nearly], new Map(), 1600), [0, 90])).toContain(1);
-    expect(await heard(() => partOf([sure, sure], new Map(), 1600), [0, 90])).toEqual([0]);
+    expect(await directionsOfTurns(() => partOf([certain, uncertain], new Map(), 1600), [0, 90])).toContain(1);
+    expect(await directionsOfTurns(() => partOf([certain, certain], new Map(), 1600), [0, 90])).toEqual([0]);
   });
 
-  it('forces a subsegment where only few runs can be afforded', async () => {
-    // Somewhere it sounds a little like the other one, and yet more like who is heard.
+  it('forces a subsegment if the cost allows only a few runs', async () => {
+    // The middle subsegment turns towards the second speaker, but is closer to the first.
     const windows = [0, 0, 0].map((degrees) => [{ degrees, bytes: 255 }]);
     const subsegments = new Map([0, 15, 0].map((degrees, window) => [2 * window + 1, degrees]));
     const part = () => partOf(windows, subsegments, WINDOW_SAMPLES);
     const oneRun = windows.length * (66 + 2);
-    const withRuns = (runs: number) => heard(part, [0, 40], runs * oneRun);
+    const withRuns = (runs: number) => directionsOfTurns(part, [0, 40], runs * oneRun);
     expect(await withRuns(1)).toEqual([0, 0, 0]);
     expect(await withRuns(3)).toEqual([0, 1, 0]);
   });
 
-  it('forces another subsegment for a speaker who lost the only one, four times', async () => {
-    // Each of the first four would rather have the next one's only subsegment than any other; the last has two.
+  it('forces another subsegment for a speaker who lost the only one, up to four times', async () => {
+    // The best subsegment for each of the first four is the next one's only subsegment; the last has two.
     const windows = [20, 40, 60, 180, 180].map((degrees) => [{ degrees, bytes: 255 }]);
     const subsegments = new Map([11, 31, 51, 180, 180].map((degrees, window) => [2 * window + 1, degrees]));
     const part = () => partOf(windows, subsegments, WINDOW_SAMPLES);
-    expect(await heard(part, [0, 20, 40, 60, 180])).toEqual([0, 1, 2, 3, 4]);
-    expect(await heard(part, [20, 40, 60, 180])).toEqual([0, 1, 2, 3, 3]);
+    expect(await directionsOfTurns(part, [0, 20, 40, 60, 180])).toEqual([0, 1, 2, 3, 4]);
+    expect(await directionsOfTurns(part, [20, 40, 60, 180])).toEqual([0, 1, 2, 3, 3]);
   });
 
   it('forces no subsegment in silence', async () => {
@@ -272,10 +273,10 @@ describe('reconstructAtLeast', () => {
         subsegments,
         WINDOW_SAMPLES,
       );
-    expect(await heard(inSilence, [0, 40])).toEqual([0, 0, 1, 0]);
+    expect(await directionsOfTurns(inSilence, [0, 40])).toEqual([0, 0, 1, 0]);
   });
 
-  it('pauses every some ten milliseconds where there are many speakers, and finds the same: a part held an isolate for a quarter of a second', async () => {
+  it('pauses between batches of windows and returns the result of a single batch', async () => {
     const speakers = Array.from({ length: 90 }, (_, index) => 4 * index);
     const windows = Array.from({ length: 120 }, (_, window) => [
       { degrees: 100 * window, bytes: 200 },
@@ -284,7 +285,7 @@ describe('reconstructAtLeast', () => {
     const subsegments = new Map(windows.map(([{ degrees }], window) => [Math.round(1.4 * window + 0.9), degrees]));
     const part = () => partOf(windows, subsegments, 11_200);
     let pauses = 0;
-    const inStretches = await found(part, speakers, {
+    const inBatches = await reconstructAll(part, speakers, {
       maxCost: 1,
       pause: async () => {
         pauses++;
@@ -294,13 +295,13 @@ describe('reconstructAtLeast', () => {
     const model = modelOf(speakers);
     const whole = part();
     const assignment = assignSpeakers(model, whole.speakers);
-    const atOnce = await reconstruct((take) => take({ ...whole, frames: whole, assignment }), {
+    const inOneBatch = await reconstruct((take) => take({ ...whole, frames: whole, assignment }), {
       ...contextOf(whole),
       model,
       clusters: 90,
       boost: new Float32Array(90).fill(1),
     });
-    expect(atOnce.diarization.turns.length).toBeGreaterThan(10);
-    expect(inStretches).toEqual(atOnce);
+    expect(inOneBatch.diarization.turns.length).toBeGreaterThan(10);
+    expect(inBatches).toEqual(inOneBatch);
   });
 });

@@ -8,7 +8,7 @@ import { type ForcedSpeakers, forceSpeakers, Resegmenter, turnYield } from './re
 import { buildPowerset } from './segmenter.ts';
 import { firstFrame, type Subsegments } from './windows.ts';
 
-/** A part with the speakers that its local speakers were assigned to. */
+/** A part with the assignment of its local speakers. */
 export interface AssignedPart {
   readonly frames: Pick<ShardPart, 'firstWindow' | 'windowCount' | 'probabilities'>;
   readonly speakers: LocalSpeakers;
@@ -17,9 +17,9 @@ export interface AssignedPart {
 }
 
 interface ReconstructionContext extends FrameContext {
-  /** [clusters] factor on the activations of each */
+  /** [clusters] factor on the activations */
   readonly boost: Float32Array;
-  /** The speakers that were found, for the subsegments' say; without it they have none. */
+  /** Speakers that subsegments are compared with; without it there is no resegmentation. */
   readonly model?: ClusterModel;
   readonly forced?: ForcedSpeakers;
 }
@@ -115,22 +115,22 @@ function taper(frames: number, strength: number): Float32Array | undefined {
   });
 }
 
-/** A search whose steps may lower the score. */
+/** A search in which the score may fall from one round to the next. */
 interface Rounds<Settings, Result> {
   readonly enoughScore: number;
   readonly maxRounds: number;
   readonly run: (settings: Settings) => Promise<Result>;
   readonly scoreOf: (result: Result) => number;
-  /** Settings of the next round; those of this one stay as they are. @param round 0 for the first */
+  /** Settings of the next round; must not change those of this one. @param round 0 for the first */
   readonly next: (settings: Settings, result: Result, round: number) => Promise<Settings>;
-  /** Called with every result that is not returned. */
+  /** Frees a result that is not returned. */
   readonly drop: (result: Result) => void;
 }
 
 /**
- * Runs with changing settings until the score is enough. Otherwise the settings with the highest score count, the last
- * of equals, and run once more unless they were the last: a result may depend on tracks that only the last run has
- * stored.
+ * Runs with changing settings until the score is enough. If no round reaches it, the round with the highest score wins,
+ * of equal ones the last. Unless it was the last round it runs again, because a result may depend on tracks that only
+ * the last run has stored.
  */
 export async function bestRound<Settings, Result>(
   first: Settings,
@@ -151,35 +151,32 @@ export async function bestRound<Settings, Result>(
   }
 }
 
-/** Rounds in which speakers without a turn get more weight. */
+/** Rounds that raise the weight of speakers without a turn. */
 const BOOST_ROUNDS = 3;
-/** Rounds in which they get a subsegment each, which may cost another speaker the only turn. */
+/** Rounds that force a subsegment for each of them, which may take the only turn of another speaker. */
 const FORCE_ROUNDS = 4;
 const BOOST = 4;
 
-/**
- * Windows, times the speakers, that some 25 ms of work are: with few of them a whole part, a sixth of one with a
- * hundred.
- */
+/** Windows × speakers between two pauses, about 25 ms of work: a part with few speakers, a sixth of one with 100. */
 const WORK_BETWEEN_PAUSES = 2000;
 
-/** Cost of a window in a run over a recording, beside 1 a speaker. */
+/** Cost of a window in a run over a recording, in addition to 1 per speaker. */
 const COST_OF_WINDOW = 66;
 
 /**
- * What all runs over a recording may cost. A day with a hundred speakers is 5.7 million a run, about 70 s of CPU time,
- * and a message has 300 s.
+ * Maximum cost of all runs over a recording. A run over a day with 100 speakers costs 5.7 million, about 70 s of CPU
+ * time; a message has 300 s.
  */
 const MAX_COST = 16_000_000;
 
 /**
- * Reconstructs with at least `fewest` speakers, as far as the model has as many. A cluster that is outvoted in every
- * frame gets more weight in the next rounds, then a forced subsegment. Either may cost another speaker the only turn:
- * without a round that is enough, the one with the most speakers counts.
+ * Reconstructs with at least `minSpeakers` speakers, as far as the model has that many. A cluster that is outvoted in
+ * every frame gets more weight in the next rounds, then a forced subsegment. Either may take the only turn of another
+ * speaker. If no round has enough speakers, the one with the most is returned.
  */
 export async function reconstructAtLeast(
   parts: Parts,
-  fewest: number,
+  minSpeakers: number,
   model: ClusterModel,
   pause: () => Promise<void>,
   context: Omit<ReconstructionContext, 'clusters' | 'boost' | 'model'>,
@@ -187,14 +184,14 @@ export async function reconstructAtLeast(
 ): Promise<Reconstruction> {
   const { clusters } = model;
   const cost = (context.totalSamples / context.facts.stepSamples) * (COST_OF_WINDOW + clusters);
-  // The best of several rounds may have to be run once more.
+  // The best of several rounds may run once more.
   const maxRounds = Math.max(1, Math.min(1 + BOOST_ROUNDS + FORCE_ROUNDS, Math.floor(maxCost / cost) - 1));
-  // Weight does not help a speaker who is outvoted by far: of few rounds one is left for a forced subsegment.
+  // Weight does not help a speaker who is outvoted by far: of few rounds one is reserved for a forced subsegment.
   const boostRounds = Math.min(BOOST_ROUNDS, maxRounds - 2);
   const feed = async (take: (part: AssignedPart) => Promise<void>) => {
     for await (const part of readAhead(parts.count, parts.readPart)) {
-      for (const stretch of stretchesOf(part, Math.ceil(WORK_BETWEEN_PAUSES / clusters))) {
-        await take({ ...stretch, assignment: assignSpeakers(model, stretch.speakers) });
+      for (const batch of batchesOf(part, Math.ceil(WORK_BETWEEN_PAUSES / clusters))) {
+        await take({ ...batch, assignment: assignSpeakers(model, batch.speakers) });
         await pause();
       }
       release(part.speakers.embeddings, part.subsegments.embeddings, part.probabilities);
@@ -202,7 +199,7 @@ export async function reconstructAtLeast(
   };
   const first: Emphasis = { boost: new Float32Array(clusters).fill(1), forced: new Map() };
   return bestRound(first, {
-    enoughScore: Math.min(fewest, clusters),
+    enoughScore: Math.min(minSpeakers, clusters),
     maxRounds,
     run: (emphasis) => reconstruct(feed, { ...context, ...emphasis, clusters, model }),
     drop: ({ diarization }) => releaseTracks(diarization.tracks),
@@ -221,10 +218,8 @@ export async function reconstructAtLeast(
   });
 }
 
-/**
- * The windows of a part in batches, between which other requests get the thread. All subsegments come with the first.
- */
-function* stretchesOf(part: ShardPart, windows: number): Generator<Omit<AssignedPart, 'assignment'>> {
+/** The windows of a part in batches, between which other requests can run. The first batch has all subsegments. */
+function* batchesOf(part: ShardPart, windows: number): Generator<Omit<AssignedPart, 'assignment'>> {
   const { speakers, probabilities } = part;
   const bytesPerWindow = probabilities.length / part.windowCount;
   let row = 0;
@@ -244,5 +239,5 @@ function* stretchesOf(part: ShardPart, windows: number): Generator<Omit<Assigned
   }
 }
 
-/** Emphasis on speakers who are outvoted in every frame. */
+/** Boosts and forced subsegments of speakers who are outvoted in every frame. */
 type Emphasis = Required<Pick<ReconstructionContext, 'boost' | 'forced'>>;

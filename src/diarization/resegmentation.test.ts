@@ -16,16 +16,16 @@ const SECOND = [0, 1];
 
 function resegmenter(
   weight: number,
-  pieces: readonly (readonly [index: number, direction: number[]])[],
+  subsegments: readonly (readonly [index: number, direction: number[]])[],
   forced?: ForcedSpeakers,
 ) {
   const parameters = { weight, temperature: 0.1 };
   const made = new Resegmenter(MODEL, parameters, (frame) => frame * 1600, forced);
   made.add({
-    count: pieces.length,
+    count: subsegments.length,
     dimension: 2,
-    indices: Int32Array.from(pieces, ([index]) => index),
-    embeddings: Float32Array.from(pieces.flatMap(([, direction]) => direction)),
+    indices: Int32Array.from(subsegments, ([index]) => index),
+    embeddings: Float32Array.from(subsegments.flatMap(([, direction]) => direction)),
   });
   return made;
 }
@@ -37,14 +37,14 @@ function blended(made: Resegmenter, frame: number, expected: number, ...values: 
 }
 
 describe('Resegmenter', () => {
-  it('gives a frame to whom its subsegments sound like, as far as they have a say', () => {
+  it('moves a frame to the most similar speaker of its subsegments, by their weight', () => {
     // Frame 5 is the centre of subsegment 1.
     expect(blended(resegmenter(1, [[1, SECOND]]), 5, 0.5, 0.8, 0)).toEqual([0, 0.8]);
     expect(blended(resegmenter(0.5, [[1, SECOND]]), 5, 0.5, 0.8, 0)).toEqual([0.4, 0.4]);
     expect(blended(resegmenter(0, [[1, SECOND]]), 5, 0.5, 0.8, 0)).toEqual([0.8, 0]);
   });
 
-  it('interpolates between the two around a frame, and takes one alone where the other is missing', () => {
+  it('interpolates between the two subsegments around a frame, or uses the only one', () => {
     const both = resegmenter(1, [
       [1, FIRST],
       [2, SECOND],
@@ -55,17 +55,17 @@ describe('Resegmenter', () => {
     expect(blended(both, 40, 0.5, 1, 0)).toEqual([1, 0]);
   });
 
-  it('has less to say the likelier it is that more than one person speaks', () => {
+  it('lowers the weight as the expected number of speakers rises', () => {
     expect(blended(resegmenter(1, [[1, SECOND]]), 5, 1, 0.8, 0)).toEqual([0.4, 0.4]);
   });
 
-  it('leaves frames alone in which two people speak, and never adds speech', () => {
+  it('leaves frames with two speakers unchanged, and never adds speech', () => {
     const made = resegmenter(1, [[1, SECOND]]);
     expect(blended(made, 5, 1.6, 0.9, 0.7)).toEqual([0.9, 0.7]);
     expect(blended(made, 5, 0, 0.1, 0)).toEqual([0, 0.1]);
   });
 
-  it('lets the speaker of a forced subsegment change places with the most active one', () => {
+  it('swaps the speaker of a forced subsegment with the most active speaker', () => {
     const made = () => resegmenter(1, [[1, FIRST]], new Map([[1, 1]]));
     expect([3, 5, 7].map((frame) => blended(made(), frame, 1, 0.8, 0.2))).toEqual([
       [0.1, 0.9],
@@ -79,8 +79,8 @@ describe('Resegmenter', () => {
 
 const noPause = async () => undefined;
 
-/** Four speakers on the axes of a plane, the first two of them close to each other. */
-const TWO_AT_RIGHT_ANGLES: ClusterModel = {
+/** Four speakers as directions in a plane, the first two close to each other. */
+const FOUR_SPEAKERS: ClusterModel = {
   clusters: 4,
   dimension: 2,
   shift: new Float32Array(2),
@@ -111,31 +111,30 @@ function partsAt(degrees: readonly number[]): Parts {
 const force = async (
   degrees: readonly number[],
   missing: readonly number[],
-  before: ForcedSpeakers = new Map(),
+  earlier: ForcedSpeakers = new Map(),
   yieldsTurn: (index: number) => boolean = () => true,
-) =>
-  Object.fromEntries(await forceSpeakers(partsAt(degrees), TWO_AT_RIGHT_ANGLES, missing, before, yieldsTurn, noPause));
+) => Object.fromEntries(await forceSpeakers(partsAt(degrees), FOUR_SPEAKERS, missing, earlier, yieldsTurn, noPause));
 
 describe('forceSpeakers', () => {
-  it('takes what sounds most like the speaker beside all others, not what sounds most like them alone', async () => {
+  it('chooses the subsegment with the largest margin, not with the largest similarity', async () => {
     // 11.5° is speaker 1's own direction; 20° is further from it, and still further from speaker 0.
     expect(await force([0, 11.5, 20, 90, 180], [1])).toEqual({ 2: 1 });
   });
 
-  it('gives no subsegment away twice', async () => {
+  it('gives each subsegment to one speaker only', async () => {
     expect(await force([170, 5, 90, 4], [0, 1])).toEqual({ 1: 1, 3: 0 });
     expect(await force([5], [0, 1])).toEqual({ 0: 0 });
   });
 
-  it('leaves earlier forced subsegments as they are', async () => {
+  it('keeps subsegments that are forced already', async () => {
     expect(await force([180, 175, 0], [3], new Map([[0, 2]]))).toEqual({ 0: 2, 1: 3 });
   });
 
-  it('finds none where there are no subsegments', async () => {
+  it('returns none without subsegments', async () => {
     expect(await force([], [0])).toEqual({});
   });
 
-  it('leaves out those that would give no turn', async () => {
+  it('leaves out subsegments that would give no turn', async () => {
     expect(await force([180, 170, 160], [3], new Map(), (index) => index > 0)).toEqual({ 1: 3 });
     expect(await force([180, 170, 160], [3], new Map(), () => false)).toEqual({});
   });
@@ -143,8 +142,8 @@ describe('forceSpeakers', () => {
 
 describe('turnYield', () => {
   const settings = { countBias: -0.1, minDurationOnSeconds: 0.1 };
-  /** Subsegments of three seconds, in which so many talk from one moment to another. */
-  const heard = (talking: readonly (readonly [from: number, to: number, atOnce: number])[]) => {
+  /** Indices, in three seconds, that yield a turn. @param talking spans in seconds with the speakers at once */
+  const indicesWithTurn = (talking: readonly (readonly [from: number, to: number, atOnce: number])[]) => {
     const [speech, crosstalk] = [new Uint8Array(150), new Uint8Array(150)];
     for (const [from, to, atOnce] of talking) {
       speech.fill(255 * Math.min(1, atOnce), Math.round(50 * from), Math.round(50 * to));
@@ -154,22 +153,22 @@ describe('turnYield', () => {
     return [0, 1, 2, 3, 4, 5, 6, 7].filter(yieldsTurn);
   };
 
-  it('is where one person talks, in the half second around a subsegment', () => {
-    expect(heard([[0, 3, 1]])).toEqual([0, 1, 2, 3, 4, 5, 6]);
-    // The second and a half of a subsegment reaches into speech that its half second has nothing of.
-    expect(heard([[0.75, 1.25, 1]])).toEqual([2]);
-    expect(heard([])).toEqual([]);
+  it('is true if one person talks in the half second around a subsegment', () => {
+    expect(indicesWithTurn([[0, 3, 1]])).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    // The 1.5 s of subsegment 1 touch this speech; its half second does not.
+    expect(indicesWithTurn([[0.75, 1.25, 1]])).toEqual([2]);
+    expect(indicesWithTurn([])).toEqual([]);
   });
 
-  it('is where that lasts as long as a turn must', () => {
-    expect(heard([[0.9, 1.0, 1]])).toEqual([2]);
-    expect(heard([[0.9, 0.98, 1]])).toEqual([]);
+  it('is true only if that lasts for the minimum duration of a turn', () => {
+    expect(indicesWithTurn([[0.9, 1.0, 1]])).toEqual([2]);
+    expect(indicesWithTurn([[0.9, 0.98, 1]])).toEqual([]);
   });
 
-  it('is neither where nobody rather talks, nor where two rather do', () => {
-    expect(heard([[0, 3, 0.58]])).toEqual([]);
-    expect(heard([[0, 3, 0.65]])).toHaveLength(7);
-    expect(heard([[0, 3, 1.55]])).toHaveLength(7);
-    expect(heard([[0, 3, 1.65]])).toEqual([]);
+  it('is false in frames with mostly no speaker or mostly two', () => {
+    expect(indicesWithTurn([[0, 3, 0.58]])).toEqual([]);
+    expect(indicesWithTurn([[0, 3, 0.65]])).toHaveLength(7);
+    expect(indicesWithTurn([[0, 3, 1.55]])).toHaveLength(7);
+    expect(indicesWithTurn([[0, 3, 1.65]])).toEqual([]);
   });
 });

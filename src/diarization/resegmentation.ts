@@ -12,14 +12,14 @@ interface ResegmentationParameters {
   readonly temperature: number;
 }
 
-/** Subsegments that may still be needed: frames are finished a window after they were first seen. */
-const KEPT = 256;
+/** Subsegments that may still be needed: a frame is finished up to one window after its subsegments are added. */
+const MAX_KEPT_SUBSEGMENTS = 256;
 
 /**
- * Revises who speaks by the subsegments: assignment cannot split a local speaker who is two people, but its subsegments
- * can. Where one person speaks, the activations of the speakers are blended with the subsegments' posteriors,
- * interpolated between the two around the frame, less the more likely it is that several speak. Around a forced
- * subsegment its speaker changes places with the most active one.
+ * Corrects activations with the subsegments' embeddings: they can separate two people whom the segmentation took for
+ * one local speaker. In single-speaker frames the activations are blended with the posteriors of the two subsegments
+ * around the frame, interpolated. The weight falls with the probability of several speakers. Around a forced subsegment
+ * its speaker swaps activations with the most active one.
  */
 export class Resegmenter {
   readonly #none: Float32Array;
@@ -40,7 +40,7 @@ export class Resegmenter {
     this.#none = new Float32Array(model.clusters);
   }
 
-  /** Subsegments of the next part; those of the frames that are finished next, must be among them or those before. */
+  /** Adds the subsegments of the next part. Frames must not be finished before their subsegments are added. */
   add({ count, dimension, indices, embeddings }: Subsegments): void {
     const scratch = new Float32Array(dimension);
     for (let row = 0; row < count; row++) {
@@ -52,7 +52,7 @@ export class Resegmenter {
 
   /**
    * Blends in place.
-   * @param expected number of speakers at once
+   * @param expected expected number of speakers at once
    * @param activations [clusters]
    * @param probabilities [clusters] of the speakers
    */
@@ -76,10 +76,9 @@ export class Resegmenter {
 
   /** Discards subsegments far before the frame. */
   discardBefore(frame: number): void {
-    if (this.#similarities.size <= KEPT) return;
+    if (this.#similarities.size <= MAX_KEPT_SUBSEGMENTS) return;
     const first = Math.floor(this.centreOfFrame(frame) / SUBSEGMENT_SHIFT_SAMPLES) - 1;
-    // Frames are many, subsegments few: a lookup in the map for every frame of a day is garbage of hundreds of
-    // megabytes.
+    // Iterating over the maps for every frame of a day would make hundreds of megabytes of garbage.
     if (first <= this.#first) return;
     this.#first = first;
     for (const values of [this.#similarities, this.#posteriors]) {
@@ -91,7 +90,7 @@ export class Resegmenter {
     }
   }
 
-  /** Posterior [clusters] of a subsegment; undefined where there is none because no single person speaks. */
+  /** Posterior [clusters] of a subsegment; undefined if it has no embedding because no single person speaks. */
   #posteriorOf(index: number): Float32Array | undefined {
     const known = this.#posteriors.get(index);
     const own = this.#similarities.get(index);
@@ -108,7 +107,7 @@ export class Resegmenter {
   }
 }
 
-/** In place. */
+/** Replaces the values by their softmax. */
 function softmax(values: Float32Array, scale: number): void {
   const largest = values[argmax(values, 0, values.length)];
   let sum = 0;
@@ -119,7 +118,7 @@ function softmax(values: Float32Array, scale: number): void {
   for (let index = 0; index < values.length; index++) values[index] /= sum;
 }
 
-/** Moves values towards the mixture of two posteriors, by a weight. [clusters] each */
+/** Blends values with the interpolation of two posteriors, in place. [clusters] each */
 function mix(values: Float32Array, one: Float32Array, other: Float32Array, towardsOther: number, weight: number): void {
   let total = 0;
   for (let cluster = 0; cluster < values.length; cluster++) total += values[cluster];
@@ -134,7 +133,7 @@ function swap(values: Float32Array, a: number, b: number): void {
   [values[a], values[b]] = [values[b], values[a]];
 }
 
-/** By index of a subsegment: the cluster that is forced to be its speaker, whatever the votes. */
+/** By index of a subsegment: the cluster that is forced to be its speaker. */
 export type ForcedSpeakers = ReadonlyMap<number, number>;
 
 interface Candidate {
@@ -145,30 +144,30 @@ interface Candidate {
 }
 
 /**
- * Forces a subsegment for each requested speaker who is outvoted in every frame: the one with the largest margin of
- * similarity over all other speakers. Reads the embeddings of all parts once.
+ * Forces a subsegment for each requested speaker who is outvoted in every frame: the subsegment most similar to that
+ * speaker in comparison with all other speakers. Reads the embeddings of all parts once.
  *
  * @param missing clusters without a turn
- * @param before forced subsegments that stay
- * @param yieldsTurn whether a subsegment, when forced, gives its speaker a turn
- * @returns `before` and one more for each of `missing`, as long as there are subsegments
+ * @param earlier subsegments that are forced already, and stay so
+ * @param yieldsTurn whether forcing a subsegment gives its speaker a turn
+ * @returns `earlier` and one more for each of `missing`, as far as there are subsegments
  */
 export async function forceSpeakers(
   parts: Parts,
   model: ClusterModel,
   missing: readonly number[],
-  before: ForcedSpeakers,
+  earlier: ForcedSpeakers,
   yieldsTurn: (index: number) => boolean,
   pause: () => Promise<void>,
 ): Promise<ForcedSpeakers> {
-  // As many candidates each as there are missing speakers, so that the others cannot take all of one's candidates.
+  // One candidate per missing speaker for each: the others cannot take all of a speaker's candidates.
   const best = missing.map((): Candidate[] => []);
   for await (const { speakers, subsegments } of readAhead(parts.count, parts.readEmbeddings)) {
-    gather(subsegments, model, missing, (index) => !before.has(index) && yieldsTurn(index), best);
+    gather(subsegments, model, missing, (index) => !earlier.has(index) && yieldsTurn(index), best);
     release(speakers.embeddings, subsegments.embeddings);
     await pause();
   }
-  const forced = new Map(before);
+  const forced = new Map(earlier);
   const served = new Set<number>();
   for (const { cluster, index } of best.flat().sort(byMargin)) {
     if (served.has(cluster) || forced.has(index)) continue;
@@ -179,10 +178,10 @@ export async function forceSpeakers(
 }
 
 /**
- * Whether forcing a subsegment can give a turn: in silence and in crosstalk it changes nothing.
+ * Whether forcing a subsegment can give a turn: in silence and in crosstalk it has no effect.
  *
- * @param tracks of any round: boosts and forced subsegments do not change how many people talk at once
- * @returns whether exactly one person talks for at least the minimum duration of a turn in the subsegment's half second
+ * @param tracks of any round: boosts and forced subsegments do not change the number of people who talk at once
+ * @returns whether exactly one person talks for the minimum duration of a turn in the subsegment's half second
  */
 export function turnYield(
   { speech, crosstalk, resolutionSeconds }: Pick<FrameTracks, 'speech' | 'crosstalk' | 'resolutionSeconds'>,
@@ -192,7 +191,7 @@ export function turnYield(
   }: Pick<DiarizationSettings['reconstruction'], 'countBias' | 'minDurationOnSeconds'>,
 ): (index: number) => boolean {
   const framesPerSubsegment = SUBSEGMENT_SHIFT_SECONDS / resolutionSeconds;
-  const fewest = Math.max(1, Math.ceil(minDurationOnSeconds / resolutionSeconds));
+  const minFrames = Math.max(1, Math.ceil(minDurationOnSeconds / resolutionSeconds));
   return (index) => {
     const from = Math.max(0, Math.round((index - 0.5) * framesPerSubsegment));
     const to = Math.min(speech.length, Math.round((index + 0.5) * framesPerSubsegment));
@@ -201,7 +200,7 @@ export function turnYield(
       const atOnce = (speech[frame] + crosstalk[frame]) / 255 + countBias;
       if (atOnce > 0.5 && atOnce < 1.5) alone++;
     }
-    return alone >= fewest;
+    return alone >= minFrames;
   };
 }
 
@@ -223,7 +222,7 @@ function gather(
       const margin = similarities[cluster] - (cluster === closest ? second : first);
       const ranked = best[at];
       const isFull = ranked.length === missing.length;
-      // Rows come in the order of their indices, so that an equal one does not displace an earlier one.
+      // Rows are in the order of their indices: of equal margins the earlier row stays.
       if (isFull && margin <= ranked.at(-1)!.margin) return;
       if (isFull) ranked.pop();
       ranked.push({ cluster, index, margin });

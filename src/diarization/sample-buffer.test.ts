@@ -7,7 +7,7 @@ async function* counting(from: number, blocks: readonly number[]) {
 }
 
 describe('SampleBuffer', () => {
-  it('reads by absolute position, whatever the blocks', async () => {
+  it('returns samples by absolute position for any block sizes', async () => {
     const buffer = new SampleBuffer(counting(1000, [3, 1, 200, 7]), 1000);
     await buffer.fill(1005);
     expect(Array.from(buffer.view(1002, 1006))).toEqual([1002, 1003, 1004, 1005]);
@@ -17,7 +17,7 @@ describe('SampleBuffer', () => {
     expect(() => buffer.view(1099, 1101)).toThrow(/gone/);
   });
 
-  it('gives silence for what the stream does not deliver', async () => {
+  it('returns silence for samples that the stream does not deliver', async () => {
     const buffer = new SampleBuffer(counting(1, [2]), 0);
     await buffer.fill(100);
     expect(buffer.receivedUntil).toBe(2);

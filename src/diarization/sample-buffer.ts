@@ -1,9 +1,9 @@
 import { grown, release } from '../audio/memory.ts';
 
 /**
- * The part of a recording that a shard needs just now: samples come from a stream and are dropped once nothing needs
- * them, so that a shard of any length holds some tens of seconds. Positions are absolute samples of the recording.
- * Samples that the stream does not deliver (a recording that ends before its header says) read as silence.
+ * Sliding buffer over the samples of a shard: they come from a stream and are dropped when they are no longer needed,
+ * so that memory holds tens of seconds. Positions are absolute samples of the recording. Samples that the stream does
+ * not deliver, because the recording is shorter than its header states, read as silence.
  */
 export class SampleBuffer {
   #samples = new Float32Array(1 << 16);
@@ -23,7 +23,7 @@ export class SampleBuffer {
     return this.#from + this.#filled;
   }
 
-  /** Reads on until the samples before `endSample` are there, or the stream ends. */
+  /** Reads until the buffer has the samples before `endSample`, or the stream ends. */
   async fill(endSample: number): Promise<void> {
     while (!this.#ended && this.receivedUntil < endSample) {
       const next = await this.#source.next();
@@ -32,9 +32,7 @@ export class SampleBuffer {
     }
   }
 
-  /**
-   * Ends the stream, so that its decoder can be closed; nothing may be viewed after it.
-   */
+  /** Ends the stream, so that its decoder can be closed; `view` must not be called after it. */
   async close(): Promise<void> {
     this.#ended = true;
     release(this.#samples);
@@ -42,8 +40,8 @@ export class SampleBuffer {
   }
 
   /**
-   * [fromSample, endSample), to be used before the next call of anything here; what has not been received is zero.
-   * @throws when a part has been dropped already
+   * Samples [fromSample, endSample), valid until the next call of any method; zeros for samples not received.
+   * @throws if some of them have been dropped
    */
   view(fromSample: number, endSample: number): Float32Array {
     if (fromSample < this.#from) throw new Error(`samples before ${this.#from} are gone`);
@@ -54,7 +52,7 @@ export class SampleBuffer {
     return padded;
   }
 
-  /** Drops what lies before `sample`. */
+  /** Drops the samples before `sample`. */
   discardBefore(sample: number): void {
     const drop = Math.min(sample - this.#from, this.#filled);
     if (drop <= 0) return;

@@ -10,7 +10,7 @@ const { melPower } = createDsp(
 );
 const BANDS = 64;
 
-/** A network that gives back what it was given. */
+/** A network that returns its input. */
 const mirror: SegmentationPort = {
   form: 'split',
   info: SEGMENTATION_INFO,
@@ -22,33 +22,37 @@ const recording = Float32Array.from(
   (_, i) => Math.sin(i * (0.05 + 1e-7 * i)) * Math.cos(i / 5e3),
 );
 
-/** Powers of a window by the definition: silence around it. */
-function alone(start: number, length: number): Float32Array {
+/** Powers of a window computed alone, with silence around it. */
+function powersAlone(start: number, length: number): Float32Array {
   const padded = new Float32Array(120 + length + 120);
   padded.set(recording.subarray(start, start + length), 120);
   return melPower.compute(padded).slice();
 }
 
-/** Comparing 64,000 numbers one by one takes the test library a quarter of a second. */
+/** By bytes: the test library needs a quarter of a second to compare 64,000 numbers. */
 const equal = (a: Float32Array, b: Float32Array) => Buffer.from(a.buffer).equals(Buffer.from(b.buffer));
 
 it.each([
   ['windows at a regular step', [0, 40_000, 80_000, 120_000], 160_000],
   ['windows of live streams', [0, 8_000, 16_000, 24_000, 24_000], 80_000],
-  ['a gap, a step back, a step that no frame shift divides', [0, 200_000, 40_000, 40_001, 200_001, 360_001], 160_000],
-  ['windows that have only their edges in common, and fewer frames than that', [0, 159_680, 319_360, 478_880], 160_000],
+  [
+    'a gap, a step back, a step that is no multiple of the frame shift',
+    [0, 200_000, 40_000, 40_001, 200_001, 360_001],
+    160_000,
+  ],
+  ['windows that share only edge frames or none', [0, 159_680, 319_360, 478_880], 160_000],
   ['windows of three, two and one frames', [0, 160, 320], 480],
   ['windows of two frames', [0, 160], 320],
   ['windows of one frame', [0, 160], 160],
-])('gives each window what it has by itself: %s', async (_, starts, length) => {
+])('returns the powers of each window alone: %s', async (_, starts, length) => {
   const segmenter = new Segmenter(mirror, melPower);
   for (const start of starts) {
     const found = await segmenter.run(recording.subarray(start, start + length), start);
-    expect(equal(found, alone(start, length)), `window at ${start}`).toBe(true);
+    expect(equal(found, powersAlone(start, length)), `window at ${start}`).toBe(true);
   }
 });
 
-it('takes windows of other lengths in between', async () => {
+it('accepts windows of different lengths', async () => {
   const segmenter = new Segmenter(mirror, melPower);
   for (const [start, length] of [
     [0, 160_000],
@@ -57,11 +61,11 @@ it('takes windows of other lengths in between', async () => {
     [80_000, 160_000],
   ] as const) {
     const found = await segmenter.run(recording.subarray(start, start + length), start);
-    expect(equal(found, alone(start, length)), `window at ${start}`).toBe(true);
+    expect(equal(found, powersAlone(start, length)), `window at ${start}`).toBe(true);
   }
 });
 
-it('computes only what is new', async () => {
+it('computes only new frames and the edges', async () => {
   let computed = 0;
   const counting = {
     compute(samples: Float32Array) {
@@ -77,7 +81,7 @@ it('computes only what is new', async () => {
   expect(computed).toBe(49 * 160 + 400 + 2 * 400);
 });
 
-it('hands the samples to a model that has its front end inside', async () => {
+it('passes the samples to a model with its front end inside', async () => {
   const whole: SegmentationPort = { form: 'whole', info: SEGMENTATION_INFO, run: async (window) => window.slice(0, 3) };
   const window = recording.subarray(500, 160_500);
   expect(await new Segmenter(whole, melPower).run(window, 500)).toEqual(window.slice(0, 3));

@@ -85,10 +85,10 @@ const FRAME_SAMPLES = 400;
 const LEAD_SAMPLES = 120;
 
 /**
- * Segmentation of one recording or stream, window by window. Windows overlap: for a model with a separate front end the
- * mel powers that a window shares with the one before are computed once. As in a model with its front end inside,
- * samples outside the window count as silence, so the first and last frame are not shared. The result does not depend,
- * to the bit, on the windows before.
+ * Segmentation of one recording or stream, window by window. For a model with a separate front end, mel powers that a
+ * window shares with the previous one are computed once. Samples outside the window count as silence, as in a model
+ * with its front end inside, so that the first and last frame are not shared. The result is bit-identical to that of
+ * each window alone.
  */
 export class Segmenter {
   #powers = new Float32Array(0);
@@ -104,9 +104,9 @@ export class Segmenter {
   }
 
   /**
-   * @param window samples, most often as many as in the call before
-   * @param startSample where the window starts, in samples
-   * @returns log-probabilities [frames, classes], the caller's
+   * @param window samples, usually as many as in the previous call
+   * @param startSample start of the window, in samples
+   * @returns log-probabilities [frames, classes]; the caller owns the array
    */
   run(window: Float32Array, startSample: number): Promise<Float32Array> {
     if (this.port.form === 'whole') return this.port.run(window);
@@ -115,7 +115,7 @@ export class Segmenter {
     return this.port.run(this.#powers, frames);
   }
 
-  /** Frees its memory; nothing may run after it. */
+  /** Frees its memory; `run` must not be called after it. */
   close(): void {
     release(this.#powers);
   }
@@ -123,7 +123,7 @@ export class Segmenter {
   #update(window: Float32Array, startSample: number, frames: number): void {
     const known = this.#takeOver(startSample, frames);
     this.#startSample = startSample;
-    // From the first frame that is new to the last but one, and the two at the edges.
+    // New frames up to the last but one, then the two at the edges.
     if (known < frames - 1) {
       const from = known * POWER_SHIFT_SAMPLES - LEAD_SAMPLES;
       const to = (frames - 2) * POWER_SHIFT_SAMPLES - LEAD_SAMPLES + FRAME_SAMPLES;
@@ -132,7 +132,7 @@ export class Segmenter {
     for (const frame of new Set([0, frames - 1])) this.#edge(window.subarray(0, frames * POWER_SHIFT_SAMPLES), frame);
   }
 
-  /** Moves what is known of the window to its place. @returns the first inner frame that is not known */
+  /** Moves the shared powers to their new position. @returns first inner frame that must be computed */
   #takeOver(startSample: number, frames: number): number {
     const powers = this.#powers;
     const shift = (startSample - this.#startSample) / POWER_SHIFT_SAMPLES;

@@ -32,7 +32,7 @@ async function analyse(startSample: number, endSample: number, samples = TALK) {
 }
 
 describe('analyseShard', () => {
-  it('gives the same, bit for bit, however the recording is cut', async () => {
+  it('returns bit-identical results for any shards', async () => {
     const whole = await analyse(0, TALK.length);
     expect(whole.windowCount).toBe(38);
     for (const cuts of [[20], [10, 20, 30, 40], [40]]) {
@@ -51,13 +51,13 @@ describe('analyseShard', () => {
     }
   });
 
-  it('has no embedding of who got one that is not finite: a single one failed the whole job', async () => {
+  it('drops embeddings that are not finite', async () => {
     const ports = fakePorts();
     const { embedding } = ports;
-    if (embedding.form !== 'split') throw new Error('the fake embedder comes in halves');
+    if (embedding.form !== 'split') throw new Error('the fake embedder is not split');
     const head = async (pooled: Float32Array, batch: number) => {
       const out = await embedding.head(pooled, batch);
-      // As a network gives that takes the variance of one frame.
+      // As from a network that takes the variance of one frame.
       for (let row = 0; row < batch; row += 3) out[row * 12 + 5] = Number.NaN;
       return out;
     };
@@ -72,7 +72,7 @@ describe('analyseShard', () => {
     }
   });
 
-  it('measures clean and active speech, and embeds from clean frames', async () => {
+  it('measures clean and active speech, and takes embeddings from clean frames', async () => {
     const part = await analyse(0, TALK.length);
     const rows = Array.from({ length: part.speakers.count }, (_, row) => row).filter(
       (row) => part.speakers.windows[row] === 5,
@@ -84,7 +84,7 @@ describe('analyseShard', () => {
     expect(embedding.indexOf(Math.max(...embedding))).toBe(2);
   });
 
-  it('embeds a subsegment every half second, from the frames in which one person speaks', async () => {
+  it('embeds a subsegment every half second, from frames with exactly one speaker', async () => {
     const { subsegments } = await analyse(0, TALK.length);
     const indices = Array.from(subsegments.indices);
     expect(indices).toEqual([...indices].sort((a, b) => a - b));
@@ -93,13 +93,13 @@ describe('analyseShard', () => {
       const embedding = subsegments.embeddings.subarray(row * 12, row * 12 + 12);
       return row < 0 ? undefined : embedding.indexOf(Math.max(...embedding));
     };
-    // Speaker 1 until 4 s, speaker 2 from 5 to 12.3 s, both until 13.5 s, speaker 3 until 22.5 s, then nobody until
+    // Speaker 1 until 4 s, speaker 2 from 5 to 12.3 s, both until 13.5 s, speaker 3 until 22.5 s, then silence until
     // 36.5 s.
     expect([axis(4), axis(16), axis(36), axis(60), axis(84)]).toEqual([1, 2, 3, undefined, 1]);
     expect(axis(26)).toBeUndefined();
   });
 
-  it('holds some tens of seconds: reads no further than it needs, and drops what is behind', async () => {
+  it('reads at most 20 s ahead of the window in work', async () => {
     const samples = recording(Array.from({ length: 12 }, (_, turn) => [[1 + (turn % 2)], 10] as const));
     let pulled = 0;
     let windows = 0;
@@ -119,7 +119,7 @@ describe('analyseShard', () => {
     expect(Math.max(...ahead)).toBeLessThanOrEqual(20 * SECOND);
   });
 
-  it('runs the trunk once a stretch, and not at all where nobody speaks', async () => {
+  it('runs the trunk once per stretch with speech, and never on silence', async () => {
     const runs = { segmentation: 0, trunk: 0 };
     const samples = recording([
       [[1], 8],
@@ -138,7 +138,7 @@ describe('analyseShard', () => {
     expect(runs).toEqual({ segmentation: 51, trunk: 3 });
   });
 
-  it('takes a recording shorter than a window, and one that ends before its header says', async () => {
+  it('accepts a recording shorter than a window, and one that ends early', async () => {
     const short = await analyse(0, 8000, recording([[[1], 0.5]]));
     expect(short.windowCount).toBe(1);
     expect(short.speakers.count).toBe(1);
@@ -153,7 +153,7 @@ describe('analyseShard', () => {
     expect(Math.max(...cut.speakers.windows)).toBe(2);
   });
 
-  it('closes the stream, also when a model fails', async () => {
+  it('closes the stream, even if a model fails', async () => {
     for (const fails of [false, true]) {
       let closed = false;
       const source = (async function* () {
@@ -192,7 +192,7 @@ describe('analyseShard', () => {
 describe('stored parts', () => {
   const reader = (bytes: Uint8Array) => openPart(async (offset, length) => bytes.subarray(offset, offset + length));
 
-  it('come back as they were', async () => {
+  it('decode to the part that was encoded', async () => {
     const part = await analyse(20 * SECOND, 40 * SECOND);
     const bytes = encodePart(part);
     expect(encodePart(part)).toEqual(bytes);
@@ -202,7 +202,7 @@ describe('stored parts', () => {
     expect(await stored.readEmbeddings()).toEqual(embeddings);
     expect([part.firstWindow, part.subsegments.count > 10, probabilities.length > 0]).toEqual([20, true, true]);
     expect(stored.facts).toEqual(part.facts);
-    // What is read may be a part of a larger buffer.
+    // The bytes may be a view of a larger buffer.
     const larger = new Uint8Array(bytes.length + 3);
     larger.set(bytes, 3);
     const moved = await reader(larger.subarray(3));
@@ -210,7 +210,7 @@ describe('stored parts', () => {
     expect(stored.counts).toEqual({ speakers: part.speakers.count, subsegments: part.subsegments.count });
   });
 
-  it('take one read to open and one for all that they hold, and a second to open where the header is long', async () => {
+  it('need one read to open, two with a long header, and one for the contents', async () => {
     const part = await analyse(20 * SECOND, 40 * SECOND);
     for (const facts of [part.facts, { ...part.facts, segmentationId: 'x'.repeat(9000) }]) {
       const bytes = encodePart({ ...part, facts });
@@ -225,7 +225,7 @@ describe('stored parts', () => {
     }
   });
 
-  it('are refused when damaged', async () => {
+  it('are rejected if damaged', async () => {
     const bytes = encodePart(await analyse(0, TALK.length));
     await expect(reader(bytes.slice(1))).rejects.toThrow(/damaged/);
     const version = bytes.slice();
@@ -243,7 +243,7 @@ describe('stored parts', () => {
 
 const TENTH_SAMPLES = 1600;
 
-/** Tenths of a second of these levels; the sign changes from sample to sample. */
+/** Tenths of a second of the given levels; the sign alternates. */
 function steps(...decibels: number[]): Float32Array {
   return Float32Array.from({ length: decibels.length * TENTH_SAMPLES }, (_, at) => {
     const peak = 10 ** (decibels[Math.floor(at / TENTH_SAMPLES)]! / 20);
@@ -252,16 +252,16 @@ function steps(...decibels: number[]): Float32Array {
 }
 
 describe('loudestDb', () => {
-  it('is the level of the loudest tenth of a second; the last one may be shorter', () => {
+  it('is the level of the loudest tenth of a second, even a shorter last one', () => {
     expect(loudestDb(steps(-40, -20, -60))).toBe(-20);
     expect(loudestDb(steps(-40, -20).subarray(0, 2400))).toBe(-20);
   });
 
-  it('is that of silence for zeros and for no samples', () => {
+  it('is the level of silence for zeros and for no samples', () => {
     expect([loudestDb(new Float32Array(4800)), loudestDb(new Float32Array(0))]).toEqual([SILENCE_DB, SILENCE_DB]);
   });
 
-  it('ignores an offset, which is all that is left of two channels that cancel each other', () => {
+  it('ignores a DC offset', () => {
     expect(loudestDb(steps(-60, -50).map((value) => value + 0.06))).toBe(-50);
     expect(loudestDb(new Float32Array(4800).fill(0.06))).toBe(SILENCE_DB);
   });

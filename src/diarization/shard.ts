@@ -27,12 +27,12 @@ interface Shard {
 
 /**
  * Runs the models over one shard: segmentation on every window of the global grid that starts in [startSample,
- * endSample), and an embedding for each local speaker in it and for each short piece of speech. The result is the same,
- * bit for bit, however the recording is cut into shards. Holds some 30 s of samples at a time.
+ * endSample), and an embedding for each local speaker and each subsegment of these windows. The result is independent,
+ * bit for bit, of how the recording is cut into shards. Holds about 30 s of samples at a time.
  *
  * @param samples 16 kHz mono from `startSample` to at least a window past `endSample` (or to the end of the
- *   recording), in blocks of any size; what is missing counts as silence
- * @param pause called between model runs, so that a busy isolate can answer others
+ *   recording), in blocks of any size; missing samples count as silence
+ * @param pause called between model runs, so that a busy isolate can serve other requests
  */
 export async function analyseShard(
   samples: AsyncIterable<Float32Array>,
@@ -46,7 +46,7 @@ export async function analyseShard(
   const { windowSamples, stepSamples, framesPerWindow, classes, maxLocalSpeakers, frameShiftSamples } = facts;
   const { stretchSamples } = ports.embedding.info;
   if (shard.startSample % stretchSamples !== 0) throw new Error('a shard must start with an embedding stretch');
-  // Else a window could need a short last stretch's context from before the shard (see stretchAt).
+  // Otherwise a window could need the context of a short last stretch from before the shard (see stretchAt).
   if (windowSamples < stretchSamples) throw new Error('the embedding stretch is longer than the window');
   if (2 * stepSamples > windowSamples || 2 * stepSamples > stretchSamples)
     throw new Error('the window step is too long');
@@ -62,8 +62,8 @@ export async function analyseShard(
   const segmenter = new Segmenter(ports.segmentation, ports.melPower);
   const embedder = new Embedder(ports, buffer, shard.totalSamples, pause);
   const probabilities = new Uint8Array(count * framesPerWindow * classes);
-  const rows = new SpeakerRows(facts.dimension);
-  const pieces = new SubsegmentRows(facts.dimension);
+  const speakerRows = new SpeakerRows(facts.dimension);
+  const subsegmentRows = new SubsegmentRows(facts.dimension);
   let loudest = SILENCE_DB;
   const minSubsegmentFrames = Math.ceil(tuned.subsegments.minCleanSeconds / secondsPerFrame);
   try {
@@ -72,22 +72,22 @@ export async function analyseShard(
       const start = window * stepSamples;
       const end = start + windowSamples;
       await buffer.fill(Math.min(end, shard.totalSamples));
-      const heard = buffer.view(start, end);
-      const scores = await segmenter.run(heard, start);
+      const windowAudio = buffer.view(start, end);
+      const scores = await segmenter.run(windowAudio, start);
       quantise(scores, probabilities, index * framesPerWindow * classes);
       await pause();
       const active = decodeHard(scores, powerset);
       release(scores);
       const masks = speakerMasks(active, maxLocalSpeakers, minActiveFrames, minCleanFrames);
       const next = start + stepSamples;
-      loudest = Math.max(loudest, loudestDb(heard));
+      loudest = Math.max(loudest, loudestDb(windowAudio));
       const centreOfFrame = (frame: number) => start + frame * frameShiftSamples + facts.frameSizeSamples / 2;
       const subsegments: { index: number; mask: Uint8Array }[] = [];
-      // A whole embedder would have to run once for each of them.
+      // A whole embedder has none: it would run once for each.
       const { from, to } = ports.embedding.form === 'split' ? subsegmentsOfWindow(window, grid) : { from: 0, to: 0 };
-      for (let piece = from; piece < to; piece++) {
-        const mask = subsegmentMask(piece, active, maxLocalSpeakers, centreOfFrame, minSubsegmentFrames);
-        if (mask !== undefined) subsegments.push({ index: piece, mask });
+      for (let subsegment = from; subsegment < to; subsegment++) {
+        const mask = subsegmentMask(subsegment, active, maxLocalSpeakers, centreOfFrame, minSubsegmentFrames);
+        if (mask !== undefined) subsegments.push({ index: subsegment, mask });
       }
       const embeddings = await embedder.embed({
         windowStartSample: start,
@@ -99,7 +99,7 @@ export async function analyseShard(
       masks.forEach((mask, speaker) => {
         const embedding = embeddings[speaker];
         if (embedding === undefined) return;
-        rows.add(
+        speakerRows.add(
           window,
           mask.local,
           mask.cleanFrames * secondsPerFrame,
@@ -107,12 +107,12 @@ export async function analyseShard(
           embedding,
         );
       });
-      subsegments.forEach(({ index: piece }, row) => {
+      subsegments.forEach(({ index: subsegment }, row) => {
         const embedding = embeddings[masks.length + row];
-        if (embedding !== undefined) pieces.add(piece, embedding);
+        if (embedding !== undefined) subsegmentRows.add(subsegment, embedding);
       });
       embedder.discardBefore(next);
-      // A short last stretch looks back as far as one stretch.
+      // A short last stretch needs up to one stretch of earlier samples.
       buffer.discardBefore(Math.floor(next / stretchSamples) * stretchSamples);
     }
   } finally {
@@ -124,8 +124,8 @@ export async function analyseShard(
     facts,
     firstWindow: first,
     windowCount: count,
-    speakers: rows.finish(),
-    subsegments: pieces.finish(),
+    speakers: speakerRows.finish(),
+    subsegments: subsegmentRows.finish(),
     probabilities,
     loudestDb: loudest,
   };
@@ -208,7 +208,7 @@ class SubsegmentRows {
   }
 }
 
-/** Vectors as rows of one array; their own memory is given back. */
+/** Vectors as rows of one array; the vectors are released. */
 function stacked(vectors: readonly Float32Array[]): Float32Array {
   const rows = concatenated(Float32Array, vectors);
   release(...vectors);
@@ -220,7 +220,7 @@ const TENTH_SAMPLES = 1600;
 
 /**
  * Level of the loudest tenth of a second, in whole dB of full scale; at least `SILENCE_DB`. The power of a tenth is the
- * variance of its samples, because an offset is no sound.
+ * variance of its samples, because a DC offset is no sound.
  *
  * @param samples 16 kHz mono
  */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ExclusiveTurns, TurnBuilder, turnSeconds } from './turns.ts';
 
-/** One letter a frame per cluster; `.` is silence. Sums count the frames so far. */
+/** @param tracks one string per cluster, one letter per frame; `.` is silence */
 function build(tracks: readonly string[], maxPause: number, minFrames: number): string[] {
   const builder = new TurnBuilder(maxPause, minFrames, (before: number, after: number) => [before, after]);
   const frames = tracks[0].length;
@@ -20,7 +20,7 @@ function build(tracks: readonly string[], maxPause: number, minFrames: number): 
 }
 
 describe('TurnBuilder', () => {
-  it('makes a turn of every run, sorted by start and cluster', () => {
+  it('makes a turn from every run, sorted by start and cluster', () => {
     expect(build(['xx..xx', 'x.xx..'], 0, 1)).toEqual(['0:0-2', '1:0-1', '1:2-4', '0:4-6']);
   });
 
@@ -28,7 +28,7 @@ describe('TurnBuilder', () => {
     expect(build(['x..x...x'], 2, 1)).toEqual(['0:0-4', '0:7-8']);
   });
 
-  it('drops turns that are too short, after bridging', () => {
+  it('drops turns that are too short after bridging', () => {
     expect(build(['x.x....x'], 1, 3)).toEqual(['0:0-3']);
   });
 });
@@ -40,10 +40,7 @@ describe('turnSeconds', () => {
   });
 });
 
-/**
- * A digit a frame for the cluster that has the exclusive turn, `.` for nobody; turns go on over pauses of up to
- * `maxPause`.
- */
+/** @param frames one letter per frame: the cluster with the exclusive turn, or `.` for none */
 function buildExclusive(frames: string, maxPause: number, minFrames: number): string[] {
   const exclusive = new ExclusiveTurns(maxPause, minFrames);
   const turns = new TurnBuilder(maxPause, minFrames, () => undefined);
@@ -56,23 +53,23 @@ function buildExclusive(frames: string, maxPause: number, minFrames: number): st
 }
 
 describe('ExclusiveTurns', () => {
-  it('bridge pauses up to the limit, and no pause in which another has a turn', () => {
+  it('bridge pauses up to the limit, except those with a turn of another speaker', () => {
     expect(buildExclusive('00..00...00', 2, 1)).toEqual(['0:0-6', '0:9-11']);
     expect(buildExclusive('00.1.00', 3, 1)).toEqual(['0:0-2', '1:3-4', '0:5-7']);
   });
 
-  it('are not cut by frames of somebody else who is dropped: a turn of 22 frames was two of 10', () => {
+  it('are not split by frames of another speaker that are too short to keep', () => {
     expect(buildExclusive('0000000000110000000000', 5, 5)).toEqual(['0:0-22']);
     expect(buildExclusive('0000110000', 5, 5)).toEqual(['0:0-10']);
     expect(buildExclusive('0000000000111110000000000', 5, 5)).toEqual(['0:0-10', '1:10-15', '0:15-25']);
   });
 
-  it('never overlap where two take turns of a few frames', () => {
+  it('never overlap if two speakers alternate every few frames', () => {
     expect(buildExclusive('000110000110000110', 5, 5)).toEqual(['0:0-15']);
     expect(buildExclusive('001100110011', 5, 3)).toEqual([]);
   });
 
-  it('settle what lies before a long pause', () => {
+  it('end at a long pause', () => {
     expect(buildExclusive('00011000.......0011100', 2, 3)).toEqual(['0:0-8', '1:17-20']);
   });
 });

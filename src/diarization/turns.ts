@@ -2,8 +2,9 @@ import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 /** A turn on the frame grid, with a summary of its frames. */
 export interface FrameTurn<T> {
   readonly cluster: number;
-  /** First active frame, and the first one after the turn. */
+  /** First frame of the turn. */
   readonly startFrame: number;
+  /** First frame after the turn. */
   readonly endFrame: number;
   readonly summary: T;
 }
@@ -12,30 +13,29 @@ interface Open<T> {
   startFrame: number;
   endFrame: number;
   before: T;
-  /** Set once the cluster falls silent. */
+  /** Set when the cluster falls silent. */
   after: T | undefined;
 }
 
 /**
  * Builds turns from the active clusters of consecutive frames. Pauses of a cluster of up to `maxPauseFrames` are
- * bridged, turns shorter than `minFrames` dropped. Streaming: holds one open turn per cluster, and the summaries of
- * those that ended.
+ * bridged, turns shorter than `minFrames` dropped. Memory holds one open turn per cluster and the finished turns.
  */
 export class TurnBuilder<S extends object | number, T> {
   readonly #turns: FrameTurn<T>[] = [];
-  /** By cluster. An array, because iterating over a map makes garbage for every entry, and there are many frames. */
+  /** By cluster. An array, because iterating over a map in every frame makes garbage for each entry. */
   readonly #open: (Open<S> | undefined)[] = [];
 
   constructor(
     private readonly maxPauseFrames: number,
     private readonly minFrames: number,
-    /** Makes a turn's summary of the running sums before it and after it. */
+    /** Makes a turn's summary from the running sums before and after it. */
     private readonly summarise: (before: S, after: S, frames: number) => T,
   ) {}
 
   /**
    * @param active clusters active in `frame`; frames come in order, without gaps
-   * @param sums running sums over the frames before this one; asked for only where a turn begins or pauses
+   * @param sums running sums over the frames before this one; called only if a turn begins or pauses
    */
   push(frame: number, active: readonly number[], sums: () => S): void {
     for (let cluster = 0; cluster < this.#open.length; cluster++) {
@@ -80,7 +80,7 @@ export class TurnBuilder<S extends object | number, T> {
   }
 }
 
-/** Where frames begin and end in the recording. */
+/** Mapping from frames to samples of the recording. */
 export interface FrameTimes {
   readonly shiftSamples: number;
   /** Position of the boundary before frame 0. */
@@ -100,74 +100,70 @@ function secondsAt(frame: number, { shiftSamples, offsetSamples, totalSamples }:
   return Math.min(totalSamples, Math.max(0, frame * shiftSamples + offsetSamples)) / SAMPLE_RATE_HZ;
 }
 
-const NOBODY: readonly number[] = [];
+const NO_CLUSTER: readonly number[] = [];
 
 /**
- * Who has the exclusive turn in each frame: the most active speaker, once it has been that for as long as the shortest
- * turn, or as soon as who had it is silent. Two who are about as active as each other would otherwise take turns of a
- * few frames, all too short to be kept.
+ * Chooses the speaker of the exclusive turn in each frame. The most active speaker gets it after leading for the
+ * minimum duration of a turn, or at once if the current one is silent. Without that delay, two speakers of similar
+ * activation would alternate every few frames, in turns too short to be kept.
  */
 export class ExclusiveSpeaker {
-  /**
-   * An array that comes again and again: a new one for every frame would cost more than all else that is done for it.
-   */
+  /** Reused: a new array for every frame would cost more than all other work on it. */
   readonly #current: [number] = [-1];
-  /** The most active speaker of the frame before, and for how many frames on end another than the current one. */
+  /** The most active speaker of the previous frame. */
   #leader = -1;
-  #leads = 0;
+  /** Consecutive frames in which the leader was not the current speaker. */
+  #leaderFrames = 0;
 
   /** @param minFrames length of the shortest turn */
   constructor(private readonly minFrames: number) {}
 
   /**
    * @param active clusters, the most active first; frames come in order, without gaps
-   * @returns the cluster, or `NOBODY` if none is active
+   * @returns the cluster, or `NO_CLUSTER` if none is active
    */
   choose(active: readonly number[]): readonly number[] {
-    if (active.length === 0) return NOBODY;
+    if (active.length === 0) return NO_CLUSTER;
     const [first] = active;
     const [current] = this.#current;
-    this.#leads = first === current ? 0 : first === this.#leader ? this.#leads + 1 : 1;
+    this.#leaderFrames = first === current ? 0 : first === this.#leader ? this.#leaderFrames + 1 : 1;
     this.#leader = first;
-    if (!active.includes(current) || this.#leads >= this.minFrames) {
+    if (!active.includes(current) || this.#leaderFrames >= this.minFrames) {
       this.#current[0] = first;
-      this.#leads = 0;
+      this.#leaderFrames = 0;
     }
     return this.#current;
   }
 }
 
-/**
- * Frames on end in which one cluster has the exclusive turn, and the frame in which its turn began that they are in.
- */
+/** Consecutive frames in which one cluster has the exclusive turn. */
 interface Run {
   readonly cluster: number;
   readonly startFrame: number;
   endFrame: number;
+  /** First frame of the cluster's turn that contains the run. */
   turnStart: number;
 }
 
 /**
- * Turns of one speaker at a time. Runs shorter than `minFrames` are dropped, the shortest first, and what lies around
- * one is then a pause like any other: two frames of another speaker do not cut a turn in which they are not kept. A
- * pause is bridged where the cluster's own turn continues over it and no other has an exclusive turn in it.
+ * Turns of one speaker at a time. Runs shorter than `minFrames` are dropped, the shortest first, and count as pauses
+ * then: two frames of another speaker do not split a turn. A pause is bridged if the cluster's own turn continues over
+ * it and no other cluster has an exclusive turn in it.
  */
 export class ExclusiveTurns {
   readonly #turns: FrameTurn<undefined>[] = [];
-  /**
-   * Those before which no pause can be bridged any more are settled, so that a day holds its turns and not its runs.
-   */
+  /** Runs that may still be bridged. Earlier ones became turns, so that memory does not hold the runs of a day. */
   #runs: Run[] = [];
 
-  /** @param maxPauseFrames after this number of frames without a speaker every turn ends */
+  /** @param maxPauseFrames every turn ends after a longer pause of all speakers */
   constructor(
     private readonly maxPauseFrames: number,
     private readonly minFrames: number,
   ) {}
 
   /**
-   * @param current the cluster that has the exclusive turn in `frame`, or none; frames come in order, without gaps
-   * @param turnStart first frame of the turn that a cluster is in
+   * @param current cluster with the exclusive turn in `frame`, or none; frames come in order, without gaps
+   * @param turnStart first frame of the current turn of a cluster
    */
   push(frame: number, [current]: readonly number[], turnStart: (cluster: number) => number): void {
     if (current === undefined) return;

@@ -1,16 +1,14 @@
 import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 import { concatenated } from '../audio/memory.ts';
 
-/**
- * Where the sliding windows of a recording lie. All positions are samples at 16 kHz from the start of the recording.
- */
+/** Grid of the sliding windows. All positions are samples at 16 kHz from the start of the recording. */
 interface WindowGrid {
   readonly windowSamples: number;
   readonly stepSamples: number;
   readonly totalSamples: number;
 }
 
-/** The frames of the recording as a whole: frame f is centred on sample `shiftSamples * f + sizeSamples / 2`. */
+/** Frame grid of the recording: frame f is centred on sample `shiftSamples * f + sizeSamples / 2`. */
 interface FrameGrid {
   readonly shiftSamples: number;
   readonly sizeSamples: number;
@@ -18,8 +16,8 @@ interface FrameGrid {
 }
 
 /**
- * Number of windows: all that fit, and one more, padded with silence, where the last of them ends before the recording
- * does. A recording shorter than a window is one padded window; an empty one has none.
+ * Number of windows: all that fit, and one more, padded with silence, if the last one ends before the recording. A
+ * recording shorter than a window has one padded window, an empty one none.
  */
 export function windowCount(grid: WindowGrid): number {
   const { windowSamples, stepSamples, totalSamples } = grid;
@@ -27,7 +25,7 @@ export function windowCount(grid: WindowGrid): number {
   return Math.max(0, Math.ceil((totalSamples - windowSamples) / stepSamples)) + 1;
 }
 
-/** Windows that start in [startSample, endSample): first index and how many. */
+/** Windows that start in [startSample, endSample). */
 export function windowsOfShard(
   grid: WindowGrid,
   startSample: number,
@@ -39,12 +37,12 @@ export function windowsOfShard(
   return { first, count: Math.max(0, end - first) };
 }
 
-/** First frame of a window on the recording's frame grid: the closest one, where step and shift do not divide. */
+/** First frame of a window on the recording's frame grid, rounded if the shift does not divide the step. */
 export function firstFrame(window: number, grid: WindowGrid, frames: FrameGrid): number {
   return Math.round((window * grid.stepSamples) / frames.shiftSamples);
 }
 
-/** A piece of the recording that goes through the embedding trunk in one run. */
+/** A span of the recording that goes through the embedding trunk in one run. */
 export interface Stretch {
   /** Samples that the model sees. */
   readonly fromSample: number;
@@ -54,10 +52,9 @@ export interface Stretch {
 }
 
 /**
- * Stretch k covers [k·S, (k+1)·S) whatever the sharding, so that a frame's embedding input never depends on it. A last
- * stretch shorter than half of S is computed on the last S samples instead: mean normalisation over a second or two of
- * speech would distort it. (Half, because a shard that has windows here holds the samples from (k−1)·S on, but no
- * earlier ones.)
+ * Stretch k covers [k·S, (k+1)·S) independent of the sharding, and so is the embedding input of a frame. A last stretch
+ * shorter than S/2 is computed on the last S samples instead: mean normalisation over a second or two of speech would
+ * distort it. The limit is S/2 because a shard with windows here has the samples from (k−1)·S on, but no earlier ones.
  */
 export function stretchAt(index: number, stretchSamples: number, totalSamples: number): Stretch {
   const own = index * stretchSamples;
@@ -66,16 +63,15 @@ export function stretchAt(index: number, stretchSamples: number, totalSamples: n
   return { fromSample: isShort ? Math.max(0, toSample - stretchSamples) : own, toSample, ownFromSample: own };
 }
 
-/** Distance of two subsegments, in samples at 16 kHz. */
+/** Distance of two subsegment centres, in samples at 16 kHz. */
 export const SUBSEGMENT_SHIFT_SAMPLES = 8000;
 export const SUBSEGMENT_SHIFT_SECONDS = SUBSEGMENT_SHIFT_SAMPLES / SAMPLE_RATE_HZ;
 /** Length of a subsegment. */
 const SUBSEGMENT_SAMPLES = 24_000;
 
 /**
- * Embeddings of short uniform pieces of speech, 1.5 s every 0.5 s (uniform subsegments, as in Park et al., "A review of
- * speaker diarization", 2022). They know nothing of the segmentation's local speakers, so they can show when one of
- * those is two people.
+ * Embeddings of uniform subsegments, 1.5 s every 0.5 s (Park et al., "A review of speaker diarization", 2022). They do
+ * not depend on the segmentation's local speakers, so that they can separate two people in one local speaker.
  */
 export interface Subsegments {
   readonly count: number;
@@ -86,10 +82,10 @@ export interface Subsegments {
   readonly embeddings: Float32Array;
 }
 
-/** Short pieces of speech. In a long recording they are thinned: one in `every` is left. */
+/** Subsegments of which one in `every` is kept. */
 export type ThinnedSubsegments = Subsegments & { readonly every: number };
 
-/** Subsegments that a window looks at: those that are more central in it than in any other. [from, to) */
+/** Subsegments [from, to) that are embedded with a window: those closer to its centre than to any other. */
 export function subsegmentsOfWindow(window: number, grid: WindowGrid): { readonly from: number; readonly to: number } {
   const last = windowCount(grid) - 1;
   const centre = (index: number): number => index * grid.stepSamples + grid.windowSamples / 2;
@@ -132,7 +128,7 @@ export function subsegmentMask(
   return kept >= minFrames ? mask : undefined;
 }
 
-/** Rows of several sets, one after the other. */
+/** Concatenates the rows of several sets. */
 export function joinSubsegments(sets: readonly Subsegments[], dimension: number): Subsegments {
   const count = sets.reduce((sum, set) => sum + set.count, 0);
   const indices = sets.map((set) => set.indices);
@@ -146,10 +142,11 @@ export function joinSubsegments(sets: readonly Subsegments[], dimension: number)
 }
 
 /**
- * One in `every`, counted over the whole recording: a choice that no sharding changes. By their number among those that
- * there are, not by their place, which a person who speaks at regular intervals may always, or never, have.
+ * Keeps one in `every` subsegments, counted over the whole recording, so that the choice does not depend on the
+ * sharding. It counts existing subsegments, not positions on the grid: with those, a person who speaks at regular
+ * intervals could be kept always or never.
  *
- * @param before how many there are in the recording before these
+ * @param before number of subsegments of the recording before these
  */
 export function thinned(subsegments: Subsegments, every: number, before: number): Subsegments {
   if (every === 1) return subsegments;

@@ -25,7 +25,7 @@ function items(bytes: Uint8Array, chunkBytes: number): unknown[] {
   const scanner = new ItemScanner();
   const found: unknown[] = [];
   for (let at = 0; at < bytes.length; at += chunkBytes) {
-    // A chunk's memory may be used again as soon as it has been pushed.
+    // The memory of a chunk may be reused after `push`.
     const chunk = bytes.slice(at, at + chunkBytes);
     for (const item of scanner.push(chunk)) found.push(JSON.parse(decoder.decode(item)));
     chunk.fill(0);
@@ -53,18 +53,19 @@ it('finds nothing in an empty object', () => {
   expect(members('{}', 10).members.size).toBe(0);
 });
 
-it('gives up on an item that no turn can be, without holding it', () => {
+it('throws for an item that is too large to be a turn', () => {
   const scanner = new ItemScanner();
   const push = () => {
-    for (const _ of scanner.push(encoder.encode('x'.repeat(100_000)))) throw new Error('no item is whole');
+    for (const _ of scanner.push(encoder.encode('x'.repeat(100_000))))
+      throw new Error('an incomplete item was returned');
   };
-  for (const _ of scanner.push(encoder.encode('[{"speaker":"'))) throw new Error('no item is whole');
+  for (const _ of scanner.push(encoder.encode('[{"speaker":"'))) throw new Error('an incomplete item was returned');
   expect(() => {
     for (let i = 0; i < 20; i++) push();
   }).toThrow(/too large/);
 });
 
-it('passes a hundred megabytes of numbers in a few seconds', () => {
+it('finds a member of a hundred megabytes', () => {
   const scanner = new MemberScanner();
   const numbers = encoder.encode('0.123,'.repeat(10_000));
   scanner.push(encoder.encode('{"score":['));

@@ -1,7 +1,6 @@
 /**
- * Scanners over the UTF-8 bytes of a JSON document that is known to be valid, in chunks cut anywhere. An output with a
- * value for each frame can have hundreds of megabytes; these find the turns in it without parsing, or holding, the
- * rest.
+ * Scanners over the UTF-8 bytes of a valid JSON document, in chunks of any size. An output with a value per frame can
+ * have hundreds of megabytes; these find the turns without parsing the rest or keeping it in memory.
  */
 
 const QUOTE = 0x22;
@@ -13,13 +12,13 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** Where a value stands in a document, in bytes. */
+/** Position of a value in a document, in bytes. */
 export interface ByteRange {
   readonly offset: number;
   readonly length: number;
 }
 
-/** How deep a document is nested at a byte, and whether the byte is part of a string. */
+/** Tracks the nesting depth at a byte, and whether the byte is part of a string. */
 class Nesting {
   depth = 0;
   inString = false;
@@ -40,7 +39,7 @@ class Nesting {
   }
 }
 
-/** Finds the members of a document's root object. Names are read as Latin letters, as those of the contract are. */
+/** Finds the members of a document's root object. Names are read as ASCII, like all names of the contract. */
 export class MemberScanner {
   readonly members = new Map<string, ByteRange>();
   readonly #nesting = new Nesting();
@@ -73,17 +72,17 @@ export class MemberScanner {
   }
 }
 
-/** A turn with a confidence for each of hundreds of speakers has some kilobytes. */
+/** Far above the size of a turn: with confidences for hundreds of speakers it has some kilobytes. */
 const MAX_ITEM_BYTES = 1024 * 1024;
 
-/** Cuts an array of objects into the bytes of its items. */
+/** Splits an array of objects into the bytes of its items. */
 export class ItemScanner {
   readonly #nesting = new Nesting();
-  /** Of an item that began in an earlier chunk. */
-  #pieces: Uint8Array[] = [];
-  #pieceBytes = 0;
+  /** Bytes of an item that began in an earlier chunk. */
+  #fragments: Uint8Array[] = [];
+  #fragmentBytes = 0;
 
-  /** @throws when an item is too large to be a turn */
+  /** @throws if an item is too large to be a turn */
   *push(chunk: Uint8Array): Generator<Uint8Array> {
     const nesting = this.#nesting;
     let start = nesting.depth > 1 ? 0 : -1;
@@ -99,22 +98,22 @@ export class ItemScanner {
     if (start >= 0) this.#keep(chunk.slice(start));
   }
 
-  #keep(piece: Uint8Array): void {
-    this.#pieces.push(piece);
-    this.#pieceBytes += piece.length;
-    if (this.#pieceBytes > MAX_ITEM_BYTES) throw new Error('an item of the list is too large');
+  #keep(bytes: Uint8Array): void {
+    this.#fragments.push(bytes);
+    this.#fragmentBytes += bytes.length;
+    if (this.#fragmentBytes > MAX_ITEM_BYTES) throw new Error('an item of the list is too large');
   }
 
   #join(last: Uint8Array): Uint8Array {
-    if (this.#pieces.length === 0) return last;
-    const item = new Uint8Array(this.#pieceBytes + last.length);
+    if (this.#fragments.length === 0) return last;
+    const item = new Uint8Array(this.#fragmentBytes + last.length);
     let offset = 0;
-    for (const piece of [...this.#pieces, last]) {
-      item.set(piece, offset);
-      offset += piece.length;
+    for (const bytes of [...this.#fragments, last]) {
+      item.set(bytes, offset);
+      offset += bytes.length;
     }
-    this.#pieces = [];
-    this.#pieceBytes = 0;
+    this.#fragments = [];
+    this.#fragmentBytes = 0;
     return item;
   }
 }

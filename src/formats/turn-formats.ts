@@ -6,7 +6,7 @@ export function rttm(fileId: string): TurnWriter {
   return {
     head: '',
     line({ start, end, speaker, channel = 0 }) {
-      // From whole milliseconds: the difference of two doubles may round the other way.
+      // From whole milliseconds: the difference of two doubles may round differently.
       const durationMs = Math.round(end * 1000) - Math.round(start * 1000);
       const duration = (durationMs / 1000).toFixed(3);
       return `SPEAKER ${file} ${channel + 1} ${start.toFixed(3)} ${duration} <NA> <NA> ${oneWord(speaker)} <NA> <NA>\n`;
@@ -14,7 +14,7 @@ export function rttm(fileId: string): TurnWriter {
   };
 }
 
-/** `start  end  speaker`, seconds with three decimals, two spaces between; what was said comes last. */
+/** `start  end  speaker  text`, separated by two spaces; seconds with three decimals, text if there is any. */
 export const TXT: TurnWriter = {
   head: '',
   line({ start, end, speaker, text }) {
@@ -28,10 +28,7 @@ export const TXT: TurnWriter = {
   },
 };
 
-/**
- * Comma-separated with a header, quoted as RFC 4180 says. What a spreadsheet would take for a formula begins with an
- * apostrophe.
- */
+/** Comma-separated with a header, quoted as in RFC 4180. Text like a formula gets an apostrophe before it. */
 export function csv(withText: boolean): TurnWriter {
   return {
     head: `start,end,speaker${withText ? ',text' : ''}\n`,
@@ -42,10 +39,10 @@ export function csv(withText: boolean): TurnWriter {
   };
 }
 
-/** A spreadsheet may drop white space and line breaks before it looks for a formula. */
+/** A spreadsheet may ignore white space and line breaks before a formula. */
 function csvField(text: string): string {
-  const harmless = /^[\s\p{Cc}]*[=+\-@]|^[\t\r\n]/u.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
+  const escaped = /^[\s\p{Cc}]*[=+\-@]|^[\t\r\n]/u.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
 }
 
 /** Label track of Audacity: start, end and label, separated by tabs. The label is the speaker, then the text. */
@@ -53,12 +50,12 @@ export const AUDACITY: TurnWriter = {
   head: '',
   line({ start, end, speaker, text }) {
     const label = oneLabel(speaker);
-    const said = text === undefined ? label : `${label}: ${oneLine(text)}`;
-    return `${start.toFixed(3)}\t${end.toFixed(3)}\t${said}\n`;
+    const content = text === undefined ? label : `${label}: ${oneLine(text)}`;
+    return `${start.toFixed(3)}\t${end.toFixed(3)}\t${content}\n`;
   },
 };
 
-/** SubRip: numbered cues; `[SPEAKER_00]`, followed by what was said. */
+/** SubRip: numbered cues, `[SPEAKER_00]` followed by the text. */
 export const SRT: TurnWriter = {
   head: '',
   line({ start, end, speaker, text }, index) {
@@ -67,33 +64,32 @@ export const SRT: TurnWriter = {
   },
 };
 
-/** WebVTT with voice spans; the speaker's name is shown where nothing else is to be. */
+/** WebVTT with voice spans; a cue without text shows the speaker's name. */
 export const VTT: TurnWriter = {
   head: 'WEBVTT\n',
   line({ start, end, speaker, text }) {
     const label = escapeMarkup(oneLabel(speaker));
-    const said = text === undefined ? label : escapeMarkup(text);
-    // With the end of the tag, dashes would be an arrow, and the cue a line of times; white space there is none of the
-    // name's.
+    const content = text === undefined ? label : escapeMarkup(text);
+    // Dashes before the end of the tag would form an arrow, and make the cue a line of times. Parsers trim the space.
     const name = label.endsWith('--') ? `${label} ` : label;
-    return `\n${clock(start, '.')} --> ${clock(end, '.')}\n<v ${name}>${said}</v>\n`;
+    return `\n${clock(start, '.')} --> ${clock(end, '.')}\n<v ${name}>${content}</v>\n`;
   },
 };
 
-/** SubRip of what was said alone, as speech-to-text services write it. */
+/** SubRip of the text without speakers, as speech-to-text services write it. */
 export const PLAIN_SRT: TurnWriter = {
   head: '',
   line: ({ start, end, text = '' }, index) =>
     `${index > 0 ? '\n' : ''}${index + 1}\n${clock(start, ',')} --> ${clock(end, ',')}\n${srtText(text)}\n`,
 };
 
-/** WebVTT of what was said alone. */
+/** WebVTT of the text without speakers. */
 export const PLAIN_VTT: TurnWriter = {
   head: 'WEBVTT\n',
   line: ({ start, end, text = '' }) => `\n${clock(start, '.')} --> ${clock(end, '.')}\n${escapeMarkup(text)}\n`,
 };
 
-/** HH:MM:SS and milliseconds after the given mark. */
+/** HH:MM:SS, the decimal mark, and milliseconds. */
 function clock(seconds: number, mark: ',' | '.'): string {
   const totalMs = Math.round(seconds * 1000);
   const two = (value: number): string => String(Math.floor(value)).padStart(2, '0');
@@ -102,8 +98,8 @@ function clock(seconds: number, mark: ',' | '.'): string {
 }
 
 /**
- * SubRip knows no escapes: an arrow in a text would be taken for a line of times. Only from their first are dashes
- * looked at: else a long run would be tried from each of them.
+ * SubRip has no escapes, and an arrow in a text would look like a line of times. The lookbehind lets a match start only
+ * at the first dash of a run: otherwise the time would be quadratic in the length of the run.
  */
 function srtText(text: string): string {
   return oneLine(text).replace(/(?<!-)-{2,}>/g, '->');

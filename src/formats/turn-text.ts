@@ -13,7 +13,7 @@ export const TURN_FORMATS = [
 ] as const;
 export type TurnFormat = (typeof TURN_FORMATS)[number];
 
-/** One speaker's turn, in seconds from the start of the audio, with what was said in it, if that is known. */
+/** A turn, in seconds from the start of the audio, with its text if that is known. */
 export interface Line {
   readonly speaker: string;
   readonly start: number;
@@ -23,9 +23,9 @@ export interface Line {
   readonly channel?: number;
 }
 
-/** Writes turns one by one, so that memory never holds a long list as text. Each list needs a new writer. */
+/** Writes turns one by one, so that memory never holds a long list as text. Writers have state: one per list. */
 export interface TurnWriter {
-  /** Comes before the first turn, also when there is none. */
+  /** Text before the first turn; written even without turns. */
   readonly head: string;
   /** @param index 0 for the first turn */
   line(line: Line, index: number): string;
@@ -34,34 +34,31 @@ export interface TurnWriter {
 }
 
 /**
- * One line of a text, whatever it holds: labels are free text, and a line break would end a row or a cue. Runs of white
- * space and control characters become one space.
+ * A text on one line: labels are free text, and a line break would end a row or a cue. Runs of white space and control
+ * characters become one space.
  */
 export function oneLine(text: string): string {
   return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
 }
 
-/**
- * A speaker's label on one line. One of white space alone is `_`, as in RTTM: a column or a voice span would have none.
- */
+/** A label on one line. White space alone becomes `_`, as in RTTM: an empty label would lose a column. */
 export function oneLabel(label: string): string {
   return oneLine(label) || '_';
 }
 
 /**
- * RTTM separates its columns by white space, so that a name can hold none. Nor does it know quotes; readers that take
- * it for a table which does (pandas, and with it pyannote.database) would read on from one in front of a name to the
- * next, over any number of rows.
+ * A text as one column of RTTM, which separates columns by white space. RTTM has no quotes either, but pandas, and with
+ * it pyannote.database, reads a quote at the start of a name as one that ends at the next quote, rows later.
  */
 export function oneWord(text: string): string {
   const word = text.replace(/[\s\p{Cc}]+/gu, '_');
   return word.startsWith('"') ? word.replaceAll('"', "'") : word;
 }
 
-/** What RTTM calls a recording: the name in its path or address, without the ending and without white space. */
+/** The file id of RTTM: the name in a path or URL, without its extension and without white space. */
 export function fileIdOf(fileOrUrl: string): string {
   const name = /^data:/i.test(fileOrUrl) ? '' : lastSegment(fileOrUrl);
-  // No ending is longer, none has a space, and a date's last number is none.
+  // An extension has at most five characters, no space, and a letter: the last number of a date is none.
   const stem = name.replace(/(?!^)\.(?=[a-z0-9]*[a-z])[a-z0-9]{1,5}$/i, '');
   return oneWord(stem) || 'audio';
 }

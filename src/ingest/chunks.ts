@@ -7,14 +7,14 @@ export const CHUNK_SAMPLES = CHUNK_SECONDS * SAMPLE_RATE_HZ;
 /** 16-bit samples, little-endian, mono, 16 kHz. */
 export const BYTES_PER_SAMPLE = 2;
 const FULL_SCALE = 32768;
-/** Room at first: of many passes most may hardly get any bytes. */
-const FIRST_SAMPLES = 10 * SAMPLE_RATE_HZ;
-/** Read at a time: memory holds half a chunk. */
+/** Initial capacity: many passes may get hardly any audio. */
+const INITIAL_SAMPLES = 10 * SAMPLE_RATE_HZ;
+/** Samples per read, so that memory holds half a chunk. */
 const READ_SAMPLES = CHUNK_SAMPLES / 2;
 
 /** Collects samples in chunks of 16 bits. */
 export class ChunkBuffer {
-  #bytes: Uint8Array = new Uint8Array(FIRST_SAMPLES * BYTES_PER_SAMPLE);
+  #bytes: Uint8Array = new Uint8Array(INITIAL_SAMPLES * BYTES_PER_SAMPLE);
   #filled = 0;
 
   get isFull(): boolean {
@@ -25,7 +25,7 @@ export class ChunkBuffer {
     return this.#filled;
   }
 
-  /** Takes samples in −1…1, clipped beyond. @returns how many it had room for */
+  /** Adds samples, clipped to −1…1, up to the length of a chunk. @returns number of samples added */
   add(samples: Float32Array): number {
     const count = Math.min(samples.length, CHUNK_SAMPLES - this.#filled);
     const at = this.#filled * BYTES_PER_SAMPLE;
@@ -40,10 +40,10 @@ export class ChunkBuffer {
     return count;
   }
 
-  /** The bytes of what was added, which are the caller's; the buffer is then empty. */
+  /** Returns the bytes so far and empties the buffer. The caller owns the bytes. */
   take(): Uint8Array {
     const bytes = this.#bytes.subarray(0, this.#filled * BYTES_PER_SAMPLE);
-    this.#bytes = new Uint8Array(FIRST_SAMPLES * BYTES_PER_SAMPLE);
+    this.#bytes = new Uint8Array(INITIAL_SAMPLES * BYTES_PER_SAMPLE);
     this.#filled = 0;
     return bytes;
   }
@@ -53,8 +53,8 @@ export class ChunkBuffer {
 export type ReadChunk = (chunk: number, offset: number, length: number) => Promise<Uint8Array>;
 
 /**
- * The samples `[startSample, endSample)` of a recording, from its chunks, a second or less at a time: views that the
- * next block overwrites.
+ * The samples `[startSample, endSample)` of a recording, read from its chunks, in blocks of at most a second. The next
+ * block overwrites the previous one.
  */
 export async function* readChunks(
   read: ReadChunk,

@@ -25,7 +25,7 @@ interface Passed {
   readonly shares: number[];
 }
 
-/** One pass whose clock stands still unless the ports move it. */
+/** One pass with a stopped clock, unless `changes` has another. */
 async function pass(
   source: ByteSource,
   options: Partial<PassOptions> = {},
@@ -38,7 +38,7 @@ async function pass(
     now: () => 0,
     pause: async () => undefined,
     store: async (chunk, bytes) => void passed.chunks.set(chunk, bytes),
-    // As JSON, as another invocation gets it.
+    // Through JSON, as between invocations.
     stored: async (chunks, checkpoint) =>
       void passed.checkpoints.push({ chunks, checkpoint: JSON.parse(JSON.stringify(checkpoint)) }),
     progress: async (share) => void passed.shares.push(share),
@@ -48,7 +48,7 @@ async function pass(
   return { ...passed, end };
 }
 
-/** The same bytes; `onRead` is called before each part of them comes. */
+/** A source of the bytes that calls `onRead` before each read. */
 function watched(bytes: Uint8Array, onRead: (offset: number) => Promise<void> | void): ByteSource {
   const source = memorySource(bytes);
   return {
@@ -70,7 +70,7 @@ function watched(bytes: Uint8Array, onRead: (offset: number) => Promise<void> | 
 }
 
 describe('a pass over a recording', () => {
-  it('stores it whole, in chunks of one length but the last, and says what it is', async () => {
+  it('stores all of it in chunks of fixed length, and returns its facts', async () => {
     const { end, chunks, checkpoints, shares } = await pass(memorySource(FILE));
     expect(end).toEqual({
       kind: 'whole',
@@ -90,7 +90,7 @@ describe('a pass over a recording', () => {
     expect(shares.every((share) => share > 0 && share <= 1)).toBe(true);
   });
 
-  it('has no empty chunk after a recording that fills its last one', async () => {
+  it('stores no empty chunk after a full last one', async () => {
     const { end, chunks } = await pass(memorySource(wav16(SIGNAL.subarray(0, 2 * CHUNK_SAMPLES), RATE)));
     expect(end).toMatchObject({ kind: 'whole', chunks: 2, end: { totalSamples: 2 * CHUNK_SAMPLES } });
     expect([...chunks.keys()]).toEqual([0, 1]);
@@ -99,7 +99,7 @@ describe('a pass over a recording', () => {
   it.each([
     ['at its own rate', FILE],
     ['resampled, of two channels', wav16(testSignal(22_050, 2, SECONDS), 22_050, 2)],
-  ])('%s: what a chunk holds does not depend on where the pass began', async (_what, file) => {
+  ])('%s: stores the same chunks from any checkpoint', async (_what, file) => {
     const whole = await pass(memorySource(file));
     expect(whole.checkpoints).toHaveLength(2);
     for (const { chunks: from, checkpoint } of whole.checkpoints) {
@@ -110,11 +110,11 @@ describe('a pass over a recording', () => {
     }
   });
 
-  it('reads on while a chunk is being stored, one of them at a time', async () => {
+  it('reads while a chunk is being stored, and stores one chunk at a time', async () => {
     let reached = 0;
     let storing = 0;
     const waiting: (() => void)[] = [];
-    const isBehind = async (offset: number): Promise<void> => {
+    const reachedAfter = async (offset: number): Promise<void> => {
       while (reached <= offset) await new Promise<void>((done) => waiting.push(done));
     };
     const source = watched(FILE, async (offset) => {
@@ -128,8 +128,8 @@ describe('a pass over a recording', () => {
       {
         store: async (chunk) => {
           expect(++storing).toBe(1);
-          // The first is stored only once half of the next one has been read.
-          if (chunk === 0) await isBehind(3 * CHUNK_SAMPLES);
+          // The first chunk is stored only after half of the next one has been read.
+          if (chunk === 0) await reachedAfter(3 * CHUNK_SAMPLES);
           storing--;
         },
       },
@@ -137,22 +137,22 @@ describe('a pass over a recording', () => {
     expect(end).toMatchObject({ kind: 'whole', chunks: 3 });
   });
 
-  it('lets others run every few seconds of audio', async () => {
+  it('pauses every 16 s of audio or more often', async () => {
     let pauses = 0;
     await pass(memorySource(FILE), {}, { pause: async () => void pauses++ });
     expect(pauses).toBeGreaterThanOrEqual(Math.floor(SECONDS / 16));
   });
 });
 
-describe('an invocation whose time is spent', () => {
-  it('hands over after what is stored, and each one gets further', async () => {
+describe('an invocation whose time is used up', () => {
+  it('ends after one stored chunk, and the next continues from there', async () => {
     const whole = await pass(memorySource(FILE));
     const chunks = new Map<number, Uint8Array>();
     let from: Checkpoint | undefined;
     const ends: string[] = [];
     for (let run = 0; run < 5 && ends.at(-1) !== 'whole'; run++) {
       let now = 0;
-      // Its time is over at the first pause, when nothing is stored yet.
+      // The time is used up at the first pause, before a chunk is stored.
       const passed = await pass(
         memorySource(FILE),
         { from },
@@ -172,9 +172,9 @@ describe('an invocation whose time is spent', () => {
     for (const [chunk, bytes] of whole.chunks) expect(Buffer.compare(chunks.get(chunk)!, bytes)).toBe(0);
   });
 
-  it('has noted the last chunk before it ends', async () => {
+  it('calls `stored` for the last chunk before it ends', async () => {
     let now = 0;
-    const noted: number[] = [];
+    const storedCounts: number[] = [];
     const later = () => new Promise((done) => setTimeout(done, 20));
     const { end } = await pass(
       memorySource(FILE),
@@ -187,16 +187,16 @@ describe('an invocation whose time is spent', () => {
         store: async () => void (await later()),
         stored: async (chunks) => {
           await later();
-          noted.push(chunks);
+          storedCounts.push(chunks);
         },
       },
     );
-    expect([end.kind, noted]).toEqual(['spent', [1]]);
+    expect([end.kind, storedCounts]).toEqual(['spent', [1]]);
   });
 });
 
-describe('how long an invocation reads', () => {
-  /** Chunks of a pass in which each second of audio takes so long. */
+describe('the reading time of an invocation', () => {
+  /** End and number of chunks of a pass that takes `msPerSecond` for each second of audio. */
   async function spent(canSeek: boolean, msPerSecond: number) {
     let now = 0;
     const pause = async () => {
@@ -206,7 +206,7 @@ describe('how long an invocation reads', () => {
     return [passed.end.kind, passed.chunks.size];
   }
 
-  it('is seconds, so that the queue gives out other messages; a source that cannot seek is read on', async () => {
+  it('is 8 s, or 10 minutes for a source that cannot seek', async () => {
     expect(await spent(true, 40)).toEqual(['spent', 1]);
     expect(await spent(true, 20)).toEqual(['whole', 3]);
     expect(await spent(false, 40)).toEqual(['whole', 3]);
@@ -214,8 +214,8 @@ describe('how long an invocation reads', () => {
   });
 });
 
-describe('a place in the isolate', () => {
-  it('is taken once, and not before a quarter of a megabyte has come: a server that drips takes none', async () => {
+describe('the admission of a pass', () => {
+  it('is requested once, after 256 KiB', async () => {
     let readTo = 0;
     const admitted: number[] = [];
     const source = watched(FILE, (offset) => {
@@ -227,15 +227,15 @@ describe('a place in the isolate', () => {
     expect(admitted).toHaveLength(1);
   });
 
-  it('that there is not ends the pass before anything is stored', async () => {
-    const none = new Error('no place');
+  it('ends the pass before anything is stored if it fails', async () => {
+    const none = new Error('not admitted');
     const stored: number[] = [];
     const ports = { admit: () => Promise.reject(none), store: async (chunk: number) => void stored.push(chunk) };
     await expect(pass(memorySource(FILE), {}, ports)).rejects.toBe(none);
     expect(stored).toEqual([]);
   });
 
-  it('may be waited for: that is no slowness of the source', async () => {
+  it('may take long without the source counting as slow', async () => {
     let now = 0;
     const admit = async () => {
       now += 19_000;
@@ -244,22 +244,22 @@ describe('a place in the isolate', () => {
   });
 });
 
-describe('a source that is slow', () => {
+describe('a slow source', () => {
   afterEach(() => {
     vi.useRealTimers();
   });
 
-  it('gives nothing for some seconds: its connection stood for half a minute', async () => {
+  it('ends the pass if it sends nothing for some seconds', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     let now = 0;
-    let asked = 0;
+    let reads = 0;
     const silent = new Promise<void>(() => undefined);
     const source = watched(FILE, async (offset) => {
-      asked++;
+      reads++;
       if (offset > 1_000_000) await silent;
     });
     const passing = pass(source, { endsWhenSlow: true }, { now: () => now });
-    await vi.waitFor(() => expect(asked).toBe(22));
+    await vi.waitFor(() => expect(reads).toBe(22));
     for (let second = 0; second < 5; second++) {
       now += 1000;
       vi.advanceTimersByTime(1000);
@@ -268,7 +268,7 @@ describe('a source that is slow', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('and cannot seek ends the pass when it takes longer than an invocation should, at whatever pace', async () => {
+  it('ends the pass if it cannot seek and takes longer than an invocation', async () => {
     const silence = new Uint8Array(2200 * RATE).fill(128);
     const longer = wavFile({ sampleRateHz: RATE, channels: 1, tag: 1, bits: 8 }, silence);
     const kinds: string[] = [];
@@ -283,7 +283,7 @@ describe('a source that is slow', () => {
     expect(kinds).toEqual(['slow', 'spent']);
   });
 
-  /** A pass over a source each part of which, a second and a half of audio, takes so long. */
+  /** A pass over a source whose reads take `msPerRead` each, for 1.5 s of audio. */
   async function slow(bytes: Uint8Array, msPerRead: number, endsWhenSlow = true) {
     let now = 0;
     let read = 0;
@@ -295,30 +295,30 @@ describe('a source that is slow', () => {
     return { kind: end.kind, now, read };
   }
 
-  it('ends the pass within seconds', async () => {
+  it('ends the pass within 6 s', async () => {
     const { kind, now } = await slow(FILE, 500);
     expect(kind).toBe('slow');
     expect(now).toBeLessThanOrEqual(6000);
   });
 
-  it('ends it also if the first seconds of audio take minutes: the consumer was blocked until then', async () => {
+  it('ends the pass within 20 s if each read takes 10 s', async () => {
     const { kind, now, read } = await slow(FILE, 10_000);
     expect(kind).toBe('slow');
     expect(now).toBeLessThanOrEqual(20_000);
     expect(read).toBeLessThan(8 * 2 * RATE);
   });
 
-  it('is read to its end where it is nearly over, or where that is wanted', async () => {
+  it('is read to its end if little remains, or without `endsWhenSlow`', async () => {
     expect((await slow(FILE.subarray(0, 20 * 2 * RATE), 1000)).kind).not.toBe('slow');
     expect((await slow(FILE, 500, false)).kind).not.toBe('slow');
   });
 
-  it('is none that gives a minute of audio a second', async () => {
+  it('does not include one that delivers 75 s of audio per second', async () => {
     expect((await slow(FILE, 20)).kind).toBe('whole');
   });
 });
 
-it('a recording that is too long is read no further, and nothing is stored after its limit', async () => {
+it('stops reading and storing a recording that is too long', async () => {
   let last = 0;
   const source = watched(FILE, (offset) => {
     last = offset;
@@ -329,10 +329,10 @@ it('a recording that is too long is read no further, and nothing is stored after
   expect((await pass(memorySource(FILE), { maxSeconds: SECONDS })).end.kind).toBe('whole');
 });
 
-describe('what fails', () => {
+describe('a failure', () => {
   const broken = new Error('We encountered an internal error. Please try again. (10001)');
 
-  it.each([0, 1, 2])('while chunk %i is stored is heard of', async (failing) => {
+  it.each([0, 1, 2])('of the storage at chunk %i is thrown', async (failing) => {
     const stored: number[] = [];
     const store = async (chunk: number) => {
       if (chunk === failing) throw broken;
@@ -342,15 +342,15 @@ describe('what fails', () => {
     expect(stored).toEqual([0, 1, 2].slice(0, failing));
   });
 
-  it('while a chunk is noted is heard of', async () => {
+  it('of `stored` is thrown', async () => {
     const stored = async () => {
       throw broken;
     };
     await expect(pass(memorySource(FILE), {}, { stored })).rejects.toBe(broken);
   });
 
-  it('in the source waits for the chunk that is being stored: the next run would have met it', async () => {
-    const noted: number[] = [];
+  it('of the source is thrown after the chunk in progress is stored', async () => {
+    const storedCounts: number[] = [];
     const source = watched(FILE, (offset) => {
       if (offset > 2.5 * CHUNK_SAMPLES) throw broken;
     });
@@ -358,17 +358,17 @@ describe('what fails', () => {
     const passing = pass(
       source,
       {},
-      { store: async () => void (await later()), stored: async (chunks) => void noted.push(chunks) },
+      { store: async () => void (await later()), stored: async (chunks) => void storedCounts.push(chunks) },
     );
     await expect(passing).rejects.toBe(broken);
-    expect(noted).toEqual([1]);
+    expect(storedCounts).toEqual([1]);
   });
 
   it.each([
     ['empty', new Uint8Array(0)],
     ['not_audio', new TextEncoder().encode('a letter, not a recording. '.repeat(100))],
     ['no_samples', wav16([], RATE)],
-  ])('in the file is told as %s', async (kind, file) => {
+  ])('of the file is returned as %s', async (kind, file) => {
     const { end, chunks } = await pass(memorySource(file));
     expect(end).toMatchObject({ kind: 'failed', error: { kind } });
     expect(chunks.size).toBe(0);

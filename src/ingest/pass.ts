@@ -10,19 +10,19 @@ import {
 } from '../audio/recording.ts';
 import { CHUNK_SAMPLES, ChunkBuffer } from './chunks.ts';
 
-/** Audio decoded between two pauses, some tens of milliseconds of work: others use the same thread. */
+/** Audio decoded between two pauses, tens of milliseconds of work: other requests use the same thread. */
 const PAUSE_SAMPLES = 8 * SAMPLE_RATE_HZ;
 /**
- * Decoded samples of all channels that one invocation may have: six hours of stereo at 44.1 kHz, 70 to 90 s of CPU
- * here, of the 300 s that the platform gives.
+ * Maximum decoded samples of all channels in one invocation: six hours of stereo at 44.1 kHz, measured as 70 to 90 s of
+ * CPU time of the 300 s that the platform allows.
  */
 const MAX_CHANNEL_SAMPLES = 6 * 3600 * 2 * 44_100;
 /**
  * Reading time of one invocation; then it hands over to the next one. A queue delivers other messages and adds
- * consumers only when an invocation has ended. A hand-over costs some tens of seconds of audio that are decoded again.
+ * consumers only when an invocation has ended. After a hand-over tens of seconds of audio are decoded again.
  */
 const SLICE_MS = 8000;
-/** The same for a source that would have to be passed over from its start. An invocation may last 15 minutes. */
+/** Reading time for a source that cannot seek, and would be read again from its start. The platform allows 15 min. */
 const MAX_INVOCATION_MS = 10 * 60_000;
 /**
  * A source is slow if it delivers less than SLOW_AUDIO_RATE seconds of audio a second, measured after SLOW_AFTER_MS,
@@ -35,18 +35,18 @@ const SLOW_WAIT_SHARE = 0.5;
 const SLOW_REST_MS = 20_000;
 /** A source that sends nothing for this long is slow as well. */
 const SILENCE_MS = 2000;
-const LOOK_EVERY_MS = 1000;
-/** Bytes that are read before a pass takes a place: a source that sends very slowly does not occupy one. */
-const FREE_BYTES = 1 << 18;
+const CHECK_EVERY_MS = 1000;
+/** Bytes that are read before a pass is admitted, so that a very slow source does not occupy memory. */
+const BYTES_BEFORE_ADMISSION = 1 << 18;
 
 export interface PassPorts {
   readonly audio: AudioPorts;
   /** Waits until there is memory for another pass. */
   readonly admit: () => Promise<void>;
   readonly now: () => number;
-  /** Lets others run; the platform's clock moves on only here. */
+  /** Lets other requests run; the platform's clock advances only here. */
   readonly pause: () => Promise<void>;
-  /** Stores the chunk of that number. */
+  /** Stores a chunk. */
   readonly store: (chunk: number, bytes: Uint8Array) => Promise<void>;
   /** Called when `chunks` chunks are stored. Another invocation can continue after them from the checkpoint. */
   readonly stored: (chunks: number, checkpoint: Checkpoint, facts: RecordingFacts) => Promise<void>;
@@ -55,29 +55,29 @@ export interface PassPorts {
 }
 
 export interface PassOptions {
-  /** Where to continue; from the start without it. */
+  /** Checkpoint from which to continue; without it, the start. */
   readonly from?: Checkpoint;
-  /** Channel to read, from 0; the mean of all if absent. */
+  /** Channel to read, from 0; without it, the mean of all. */
   readonly channel?: number;
   readonly maxSeconds: number;
-  /** Whether the pass ends as `slow` where the source is. */
+  /** Whether the pass ends as `slow` if the source is slow. */
   readonly endsWhenSlow: boolean;
 }
 
 /** How a pass ended. */
 export type PassEnd =
   | { readonly kind: 'whole'; readonly facts: RecordingFacts; readonly end: RecordingEnd; readonly chunks: number }
-  /** The invocation's time is spent: the next one continues from the last checkpoint. */
+  /** The invocation's time is used up: the next one continues from the last checkpoint. */
   | { readonly kind: 'spent' }
   | { readonly kind: 'slow' }
   | { readonly kind: 'too_long' }
   | { readonly kind: 'failed'; readonly error: AudioError };
 
 /**
- * One forward pass over a recording: decodes it to 16 kHz mono and stores that in chunks of fixed length. What a chunk
- * holds does not depend on where the pass began. While a chunk is stored the next one is decoded.
+ * One forward pass over a recording: decodes it to 16 kHz mono and stores that in chunks of fixed length. The content
+ * of a chunk does not depend on the start of the pass. While a chunk is stored the next one is decoded.
  *
- * @throws SeekNeeded where the container needs a source that can seek; failures of source and storage as they come
+ * @throws SeekNeeded if the container needs a source that can seek; also errors of source and storage
  */
 export async function ingest(source: ByteSource, ports: PassPorts, options: PassOptions): Promise<PassEnd> {
   const pace = new Pace(source, ports, options.endsWhenSlow);
@@ -107,18 +107,18 @@ class SourceSlow extends Error {
 }
 
 /**
- * Watches how fast the bytes of a source come, each time some do: until a block of them is whole, a server that drips
- * takes minutes.
+ * Measures the rate of a source at every read of its stream. A check per block would come too late: a very slow server
+ * needs minutes for one.
  */
 class Pace {
-  /** Seconds of audio that have been decoded. */
+  /** Seconds of audio decoded so far. */
   audioSeconds = 0;
   #startedAt: number | undefined;
   #waitedMs = 0;
   #receivedBytes = 0;
   #isAdmitted = false;
-  /** The read that waits, since when, and what ends it. */
-  #waits: { readonly since: number; readonly giveUp: (error: Error) => void } | undefined;
+  /** The pending read: its start, and the function that rejects it. */
+  #pendingRead: { readonly since: number; readonly reject: (error: Error) => void } | undefined;
   readonly #timer: ReturnType<typeof setInterval> | undefined;
 
   constructor(
@@ -128,11 +128,11 @@ class Pace {
   ) {
     if (!endsWhenSlow) return;
     this.#timer = setInterval(() => {
-      if (this.#waits && ports.now() - this.#waits.since > SILENCE_MS) this.#waits.giveUp(slow());
-    }, LOOK_EVERY_MS);
+      if (this.#pendingRead && ports.now() - this.#pendingRead.since > SILENCE_MS) this.#pendingRead.reject(slow());
+    }, CHECK_EVERY_MS);
   }
 
-  /** The same bytes. @throws SourceSlow from its streams */
+  /** The original source with measured streams. @throws SourceSlow from its streams */
   get source(): ByteSource {
     const { original } = this;
     const { sizeBytes, canSeek } = original;
@@ -145,9 +145,9 @@ class Pace {
         let at = offset;
         return {
           read: async () => {
-            const askedAt = this.ports.now();
+            const readAt = this.ports.now();
             const bytes = await this.#watched(() => stream.read());
-            this.#waitedMs += this.ports.now() - askedAt;
+            this.#waitedMs += this.ports.now() - readAt;
             at += bytes?.length ?? 0;
             if (bytes) await this.#received(bytes.length, sizeBytes - at);
             return bytes;
@@ -164,23 +164,23 @@ class Pace {
 
   #watched<T>(read: () => Promise<T>): Promise<T> {
     if (!this.endsWhenSlow) return read();
-    return new Promise<T>((done, giveUp) => {
-      this.#waits = { since: this.ports.now(), giveUp };
-      read().then(done, giveUp);
+    return new Promise<T>((resolve, reject) => {
+      this.#pendingRead = { since: this.ports.now(), reject };
+      read().then(resolve, reject);
     }).finally(() => {
-      this.#waits = undefined;
+      this.#pendingRead = undefined;
     });
   }
 
   async #received(bytes: number, restBytes: number): Promise<void> {
     this.#receivedBytes += bytes;
-    if (!this.#isAdmitted && this.#receivedBytes > FREE_BYTES) {
+    if (!this.#isAdmitted && this.#receivedBytes > BYTES_BEFORE_ADMISSION) {
       this.#isAdmitted = true;
       await this.ports.admit();
       this.#startedAt = undefined;
     }
     const now = this.ports.now();
-    // What comes first may have waited for a connection, or for all in front of it.
+    // The first read may have waited for a connection, and admission for other passes.
     if (this.#startedAt === undefined) this.#waitedMs = 0;
     this.#startedAt ??= now;
     const tookMs = now - this.#startedAt;
@@ -189,7 +189,7 @@ class Pace {
     if (this.restMs(restBytes, tookMs) > SLOW_REST_MS) throw slow();
   }
 
-  /** How long the rest will take at the pace so far. */
+  /** Time for the remaining bytes at the rate so far. */
   restMs(restBytes: number, tookMs: number): number {
     return (tookMs * restBytes) / Math.max(1, this.#receivedBytes);
   }
@@ -236,13 +236,13 @@ async function storeAll(
       await ports.progress(recording.readBytes / sizeBytes);
       const tookMs = ports.now() - startedAt;
       const isSpent = channelSamples() > MAX_CHANNEL_SAMPLES || tookMs > (canSeek ? SLICE_MS : MAX_INVOCATION_MS);
-      // At least one chunk, or none would ever get further.
+      // An invocation stores at least one chunk: otherwise the recording would never be finished.
       if (isSpent && chunks * CHUNK_SAMPLES > startSample) {
         await storing;
         return { kind: 'spent' };
       }
       const restMs = pace.restMs(sizeBytes - recording.readBytes, tookMs);
-      // A copy can be resumed in the middle.
+      // Unlike this source, a copy can be read from the middle.
       if (endsWhenSlow && !canSeek && tookMs > SLICE_MS && restMs > SLOW_REST_MS) return { kind: 'slow' };
     }
     const { end } = recording;
@@ -251,7 +251,7 @@ async function storeAll(
     if (buffer.samples > 0) await ports.store(chunks++, buffer.take());
     return { kind: 'whole', facts, end: end.value, chunks };
   } finally {
-    // Also where the source has failed: the next run would meet a chunk, or a state, that is still being written.
+    // Also after a failure: the next run must not find a chunk or a state that is still being written.
     await storing.catch(() => undefined);
   }
 }

@@ -5,24 +5,24 @@ import type { BlockSource } from './stream-buffer.ts';
 import type { Speakers } from './stream-speakers.ts';
 
 const SHIFT = 320;
-/** Frames of a second. */
+/** Frames per second. */
 const SECOND = 50;
 
-/** A stream in which each second sounds like one of the axes of a space. */
-function bufferOf(sounds: readonly number[]): BlockSource {
+/** A stream in which the embedding of each second is one of four axes. */
+function bufferOf(axes: readonly number[]): BlockSource {
   return {
     blockSamples: 1600,
-    blocks: { from: 0, to: 10 * sounds.length },
+    blocks: { from: 0, to: 10 * axes.length },
     async embed(blocks) {
       const sum = new Float32Array(4);
-      for (const block of blocks) sum[sounds[Math.floor(block / 10)]] += 1 / blocks.length;
+      for (const block of blocks) sum[axes[Math.floor(block / 10)]] += 1 / blocks.length;
       const length = Math.hypot(...sum);
       return sum.map((value) => value / length);
     },
   };
 }
 
-/** Speakers by the axis that each sounds like; undefined for one out of use. */
+/** Speakers by the axis of their centroid; undefined for an unused label. */
 function speakersOf(axes: readonly (number | undefined)[]): Speakers {
   const inUse = axes.flatMap((axis, label) => (axis === undefined ? [] : [label]));
   return {
@@ -45,7 +45,7 @@ async function send(
   }
 }
 
-it('gives what sounds like another to that one, and joins what follows one another of a speaker', async () => {
+it('relabels spans by their embedding, and joins consecutive spans of a speaker', async () => {
   const corrections = new Corrections(SHIFT);
   const turns = [
     [0, 0, 2],
@@ -57,11 +57,11 @@ it('gives what sounds like another to that one, and joins what follows one anoth
   await send(corrections, bufferOf([0, 0, 1, 1, 1, 1, 0, 0]), turns);
   const speakers = speakersOf([0, 1]);
   expect(corrections.revise(speakers, always)).toEqual([{ label: 0, to: 1, from: 3 * SECOND, until: 6 * SECOND }]);
-  // What was corrected is not corrected again.
+  // A change is sent once.
   expect(corrections.revise(speakers, always)).toEqual([]);
 });
 
-it('brings back what it had given away when the speakers are found differently', async () => {
+it('reverses a correction if a later clustering differs', async () => {
   const corrections = new Corrections(SHIFT);
   await send(corrections, bufferOf([0, 1]), [
     [0, 0, 1],
@@ -77,7 +77,7 @@ it('brings back what it had given away when the speakers are found differently',
   ]);
 });
 
-it('leaves what is not clearly another', async () => {
+it('keeps the label of a span without a clear margin', async () => {
   const corrections = new Corrections(SHIFT);
   const buffer = bufferOf([0, 1]);
   await send(
@@ -88,7 +88,7 @@ it('leaves what is not clearly another', async () => {
   expect(corrections.revise(speakersOf([0, 1]), always)).toEqual([]);
 });
 
-it('relabels spans without an embedding with the rest of an unused label, and only then', async () => {
+it('relabels spans without an embedding only with the rest of an unused label', async () => {
   const corrections = new Corrections(SHIFT);
   const buffer = bufferOf([0, 0, 0, 0]);
   await send(corrections, buffer, [[2, 0, 1]]);
@@ -104,7 +104,7 @@ it('relabels spans without an embedding with the rest of an unused label, and on
   ]);
 });
 
-it('leaves who has been silent for so long as to be forgotten what was theirs: others got all of it, however unlike', async () => {
+it('keeps the spans of an unused label that are similar to no speaker in use', async () => {
   const corrections = new Corrections(SHIFT);
   const buffer = bufferOf([2, 2, 0, 1]);
   await send(corrections, buffer, [
@@ -114,14 +114,14 @@ it('leaves who has been silent for so long as to be forgotten what was theirs: o
   ]);
   await send(corrections, { ...buffer, embed: async () => undefined }, [[2, 4, 5]]);
   expect(corrections.revise(speakersOf([0, 1, undefined]), always)).toEqual([]);
-  // Nor does what little of it happens to be like somebody take the rest along.
+  // One similar span does not take the others along.
   await send(corrections, buffer, [[2, 3, 4]]);
   expect(corrections.revise(speakersOf([0, 1, undefined]), always)).toEqual([
     { label: 2, to: 1, from: 3 * SECOND, until: 4 * SECOND },
   ]);
 });
 
-it('covers all of what it joins, also where corrected stretches overlap', async () => {
+it('covers all joined spans if corrected spans overlap', async () => {
   const corrections = new Corrections(SHIFT);
   const buffer = bufferOf([0, 0, 0, 0]);
   corrections.start(0, 0);
@@ -135,7 +135,7 @@ it('covers all of what it joins, also where corrected stretches overlap', async 
   ]);
 });
 
-it('cuts long turns while they go on, and keeps no more pieces than it may', async () => {
+it('cuts open turns into spans, and keeps the maximum number of spans', async () => {
   const corrections = new Corrections(SHIFT);
   const buffer = bufferOf(Array(LIVE.maxSentSpans * 2 * LIVE.sentSpanSeconds).fill(0));
   corrections.start(1, 0);
@@ -152,7 +152,7 @@ it('cuts long turns while they go on, and keeps no more pieces than it may', asy
   expect(restored.revise(speakersOf([0, 1]), always)).toEqual(changes);
 });
 
-it('keeps a change to a label without a number for the first correction that may send it', async () => {
+it('delays a change to a label until the label has a public number', async () => {
   const corrections = new Corrections(SHIFT);
   await send(corrections, bufferOf([0, 1, 2]), [
     [0, 0, 1],

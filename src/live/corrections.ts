@@ -3,24 +3,24 @@ import { LIVE } from './live-parameters.ts';
 import { type BlockSource, keptBlocks } from './stream-buffer.ts';
 import type { Speakers } from './stream-speakers.ts';
 
-/** A span that was sent as one speaker's: frames [from, until) of the stream. */
+/** A span that was sent for one speaker: frames [from, until) of the stream. */
 interface SentSpan {
-  /** Whose it is according to the latest clustering. */
+  /** Label according to the latest clustering. */
   label: number;
   /**
-   * Label that the client has for it, corrections included. It stays behind `label` while that has no public number:
-   * only starts number labels.
+   * Label that the client has, corrections included. Differs from `label` while that has no public number: only starts
+   * give numbers.
    */
   sentAs: number;
   readonly from: number;
   readonly until: number;
-  /** [dimension] of unit length in steps of 1/127; empty without enough speech of one person alone. */
+  /** [dimension] of unit length in steps of 1/127; empty without enough clean speech. */
   readonly embedding: Int8Array;
-  /** Speech alone that the embedding was taken of. */
+  /** Clean speech in the embedding. */
   readonly seconds: number;
 }
 
-/** Relabels what was sent as `label` in the frames [from, until) as `to`. */
+/** Relabels `label` as `to` in the frames [from, until). */
 interface Change {
   readonly label: number;
   readonly to: number;
@@ -34,33 +34,33 @@ export interface CorrectionsState {
   readonly open: readonly { readonly label: number; readonly from: number }[];
 }
 
-const STEPS = 127;
-const NONE = new Int8Array(0);
+const EMBEDDING_STEPS = 127;
+const NO_EMBEDDING = new Int8Array(0);
 
 /**
- * What was sent, in spans of at most a few seconds, each relabelled when the speakers were clustered again. That joins
- * a speaker who was sent under two labels and separates two who shared one. Starts and ends stay as they were sent.
+ * Keeps the sent turns as spans of a few seconds and relabels them after each clustering. That joins a speaker who was
+ * sent under two labels and separates two who shared one. Starts and ends of turns do not change.
  */
 export class Corrections {
   #spans: SentSpan[] = [];
-  /** By label: first frame of its open turn that is in no span yet. */
+  /** By label: first frame of the open turn that is not in a span yet. */
   readonly #open = new Map<number, number>();
 
   constructor(private readonly frameShiftSamples: number) {}
 
-  /** A turn begins. */
+  /** Records the start of a turn. */
   start(label: number, frame: number): void {
     this.#open.set(label, frame);
   }
 
-  /** A turn ends. @param isAlone whether a frame was sent as this label's alone */
+  /** Records the end of a turn. @param isAlone whether a frame was sent for this label only */
   async end(label: number, frame: number, buffer: BlockSource, isAlone: (frame: number) => boolean): Promise<void> {
     const from = this.#open.get(label);
     this.#open.delete(label);
     if (from !== undefined && from < frame) await this.#add(label, from, frame, buffer, isAlone);
   }
 
-  /** Ends the spans of long open turns, while the buffer still holds their audio. */
+  /** Ends the spans of long open turns while the buffer still has their audio. */
   async cut(until: number, buffer: BlockSource, isAlone: (label: number, frame: number) => boolean): Promise<void> {
     const longest = (LIVE.sentSpanSeconds * SAMPLE_RATE_HZ) / this.frameShiftSamples;
     for (const [label, from] of this.#open) {
@@ -71,10 +71,10 @@ export class Corrections {
   }
 
   /**
-   * Relabels all spans by the speakers of the latest clustering.
+   * Relabels all spans according to the latest clustering.
    *
-   * @param hasNumber whether a label may be sent; a change to one that may not waits for a later correction
-   * @returns changes of what the client has, by time
+   * @param hasNumber whether a label has a public number; changes to others wait for a later correction
+   * @returns changes for the client, in order of time
    */
   revise(speakers: Speakers, hasNumber: (label: number) => boolean): Change[] {
     const targets = this.#spans.map((span) => closestSpeaker(span, speakers));
@@ -88,9 +88,9 @@ export class Corrections {
       const own = changes.get(sentAs) ?? [];
       changes.set(sentAs, own);
       const last = own.at(-1);
-      // Nothing else of this label lies between two of its spans.
+      // There are no other spans of this label between the two: they can be joined.
       if (last?.to === to) {
-        // Spans come in the order of their ends, and those that were corrected to a label may overlap.
+        // Spans are in the order of their ends, and those corrected to one label may overlap.
         last.from = Math.min(last.from, span.from);
         last.until = Math.max(last.until, span.until);
       } else own.push({ label: sentAs, to, from: span.from, until: span.until });
@@ -119,32 +119,32 @@ export class Corrections {
     const shift = this.frameShiftSamples;
     const kept = keptBlocks(buffer, from * shift, until * shift, shift, (f) => f >= from && f < until && isAlone(f));
     const voice = kept && (await buffer.embed(kept.blocks));
-    const embedding = voice ? Int8Array.from(voice, (value) => Math.round(STEPS * value)) : NONE;
+    const embedding = voice ? Int8Array.from(voice, (value) => Math.round(EMBEDDING_STEPS * value)) : NO_EMBEDDING;
     this.#spans.push({ label, sentAs: label, from, until, embedding, seconds: kept?.seconds ?? 0 });
     if (this.#spans.length > LIVE.maxSentSpans) this.#spans.shift();
   }
 }
 
 /**
- * The speaker that a span is most similar to; another one than before only by a margin. Undefined without enough
- * speech, and for a span of an unused label that is similar to no speaker in use: labels of people who are silent for
- * long fall out of use too.
+ * The speaker that a span is most similar to; a different one only by a margin. Undefined without enough speech. Also
+ * undefined for a span of an unused label that is similar to no speaker in use: labels of people who are silent for
+ * long become unused too.
  */
 function closestSpeaker({ label, embedding, seconds }: SentSpan, speakers: Speakers): number | undefined {
   if (embedding.length === 0) return undefined;
   const inUse = speakers.inUse();
-  const voice = Float32Array.from(embedding, (value) => value / STEPS);
+  const voice = Float32Array.from(embedding, (value) => value / EMBEDDING_STEPS);
   let best: number | undefined;
-  let most = Number.NEGATIVE_INFINITY;
+  let highest = Number.NEGATIVE_INFINITY;
   for (const other of inUse) {
     const margin = other === label ? 0 : LIVE.correctionMargin / Math.min(1, seconds);
     const similarity = speakers.similarity(voice, other) - margin;
-    if (similarity > most) [best, most] = [other, similarity];
+    if (similarity > highest) [best, highest] = [other, similarity];
   }
-  return most < LIVE.reuseSimilarity && !inUse.includes(label) ? undefined : best;
+  return highest < LIVE.reuseSimilarity && !inUse.includes(label) ? undefined : best;
 }
 
-/** For each label the one that got most of its speech, which may be the label itself. */
+/** For each label the label that most of its speech was moved to, which may be itself. */
 function successorsOf(
   spans: readonly SentSpan[],
   targets: readonly (number | undefined)[],

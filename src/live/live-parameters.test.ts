@@ -5,8 +5,8 @@ import { LIVE, timingOf } from './live-parameters.ts';
 const FRAME_SAMPLES = 1600;
 const EVERY_LATENCY_MS = Array.from({ length: 471 }, (_, index) => 300 + 10 * index);
 
-describe('how a stream is cut up', () => {
-  it('tells a moment within the latency', () => {
+describe('timingOf', () => {
+  it('keeps hop and look-ahead within the latency', () => {
     for (const latencyMs of EVERY_LATENCY_MS) {
       const { hopSamples, lookaheadSamples } = timingOf({ latencyMs });
       const longestMs = (1000 * (hopSamples + lookaheadSamples)) / SAMPLE_RATE_HZ;
@@ -15,7 +15,7 @@ describe('how a stream is cut up', () => {
     }
   });
 
-  it('decides every moment within the latency, although a window waits for the end of a frame of 100 ms', () => {
+  it('decides every moment within the latency, including the wait for a frame of 100 ms', () => {
     for (const latencyMs of EVERY_LATENCY_MS) {
       const { hopSamples, lookaheadSamples } = timingOf({ latencyMs });
       for (let window = 1; window <= 16; window++) {
@@ -26,7 +26,7 @@ describe('how a stream is cut up', () => {
     }
   });
 
-  it('has windows long enough for every look-ahead', () => {
+  it('returns windows and memory long enough for the look-ahead', () => {
     for (const latencyMs of EVERY_LATENCY_MS) {
       const { windowSamples, lookaheadSamples, memorySamples } = timingOf({ latencyMs });
       expect(windowSamples - lookaheadSamples).toBeGreaterThanOrEqual(2.5 * SAMPLE_RATE_HZ);
@@ -35,7 +35,7 @@ describe('how a stream is cut up', () => {
     }
   });
 
-  it('holds nobody back at half a second', () => {
+  it('holds no local speaker back at a latency of 500 ms', () => {
     expect(timingOf({ latencyMs: 500 }).maxPendingSamples).toBe(0);
     expect(timingOf({ latencyMs: 2000 }).maxPendingSamples).toBe(LIVE.maxPendingSeconds * SAMPLE_RATE_HZ);
   });

@@ -9,24 +9,24 @@ export interface KnownVoice {
   readonly voice: SpeakerVoice;
 }
 
-/** What a stream was asked for; kept with it, also through hibernation. */
+/** Settings of a stream; stored with it during hibernation. */
 export interface LiveSettings {
-  /** Longest time from a moment to its event, processing excepted; 300…5000. */
+  /** Longest time from a moment to its event, without computing; 300…5000. */
   readonly latencyMs: number;
   /** 1…8 */
   readonly maxSpeakers: number;
   readonly voices: readonly KnownVoice[];
-  /** Whether events with the wrong speaker are corrected later. */
+  /** Whether the session sends corrections of earlier events. */
   readonly corrections: boolean;
 }
 
-/** A speaker begins or ends a turn. Times are seconds from the start of the stream, in whole milliseconds. */
+/** A speaker starts or ends a turn. Times are seconds from the start of the stream, in whole milliseconds. */
 export interface TurnEvent {
   readonly kind: 'start' | 'end';
   /** 0…maxSpeakers − 1, numbered by first appearance; stable within the stream. */
   readonly speaker: number;
   readonly timestampSeconds: number;
-  /** On starts, where voices were given: label of the matching voice, null for none or none yet. */
+  /** On starts, if voices were given: label of the matching voice, null if there is none yet. */
   readonly match?: string | null;
 }
 
@@ -39,7 +39,7 @@ export interface SpeakerChange {
   readonly to: number;
 }
 
-/** Only on request: changes of earlier events, which apply all at once. Starts and ends are the same without. */
+/** Only on request: changes of earlier events, to be applied together. Starts and ends do not depend on them. */
 export interface CorrectionEvent {
   readonly kind: 'correction';
   readonly changes: readonly SpeakerChange[];
@@ -58,17 +58,17 @@ export interface LiveEngine {
 }
 
 /**
- * Diarization of a stream: samples in, events out. Every end has one earlier start of the same speaker, times never go
- * back within a speaker, and nothing is open after `finish`. Calls must not overlap.
+ * Diarization of a stream: samples in, events out. Every end has one earlier start of the same speaker, the times of a
+ * speaker never decrease, and no turn is open after `finish`. Calls must not overlap.
  */
 export interface LiveSession {
   /**
-   * Takes the next samples, mono at 16 kHz in −1…1, any number, and returns the events that are due.
-   * @param samples finite; the caller replaces what is not
+   * Takes any number of samples, mono at 16 kHz in −1…1, and returns the events that are due.
+   * @param samples finite; the caller replaces other values
    */
   push(samples: Float32Array): Promise<LiveEvent[]>;
-  /** The stream has ended: returns the remaining events and closes open turns. */
+  /** Ends the stream: closes open turns and returns the remaining events. */
   finish(): Promise<LiveEvent[]>;
-  /** All that is needed to go on in another isolate: `restore` continues with the same events, to the bit. */
+  /** State from which another isolate continues with bit-identical events, see `restoreLiveSession`. */
   snapshot(): Uint8Array;
 }

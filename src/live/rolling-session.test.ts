@@ -28,7 +28,7 @@ import { createLiveSession, restoreLiveSession } from './rolling-session.ts';
 
 const SETTINGS = { latencyMs: 1000, maxSpeakers: 8, voices: [], corrections: false };
 const FRAME = 1600;
-/** In which each of the three speaks twice. */
+/** Each of the three people speaks twice in this time. */
 const SECONDS = 30;
 const truth = conversationTurns(SECONDS);
 const isTurnEvent = (event: LiveEvent): event is TurnEvent => event.kind !== 'correction';
@@ -42,18 +42,18 @@ beforeAll(async () => {
   events = await stream(createLiveSession(engine, SETTINGS), () => FRAME);
 }, 120_000);
 
-/** Sends the samples in pieces of the given sizes, the session being exchanged by `swap` after each. */
+/** Sends audio in chunks of the given sizes. @param swap replaces the session after each chunk */
 async function stream(
   first: LiveSession,
   size: () => number,
   swap: (session: LiveSession) => LiveSession = (session) => session,
-  heard = samples,
+  audio = samples,
 ): Promise<LiveEvent[]> {
   let session = first;
   const sent: LiveEvent[] = [];
-  for (let at = 0; at < heard.length; ) {
-    const count = Math.min(size(), heard.length - at);
-    sent.push(...(await session.push(heard.subarray(at, at + count))));
+  for (let at = 0; at < audio.length; ) {
+    const count = Math.min(size(), audio.length - at);
+    sent.push(...(await session.push(audio.subarray(at, at + count))));
     at += count;
     session = swap(session);
   }
@@ -61,7 +61,7 @@ async function stream(
 }
 
 describe('a live session on a conversation of three', () => {
-  it('sends who speaks when', () => {
+  it('sends the turns of three speakers', () => {
     const turns = turnsOf(events);
     expect(new Set(turns.map(({ speaker }) => speaker)).size).toBe(3);
     expect(errorRate(truth, turns)).toBeLessThan(0.25);
@@ -73,12 +73,12 @@ describe('a live session on a conversation of three', () => {
     expect(order).toEqual(order.map((_, index) => index));
   });
 
-  it('tells the same, however the samples are cut', async () => {
+  it('sends the same events for any chunk sizes', async () => {
     const next = random(5);
     expect(await stream(createLiveSession(engine, SETTINGS), () => 1 + Math.floor(next() * 20_000))).toEqual(events);
   }, 60_000);
 
-  it('goes on in another isolate as if nothing had been', async () => {
+  it('sends the same events after snapshots and restores', async () => {
     const next = random(9);
     const swap = (session: LiveSession) =>
       next() < 0.05 ? restoreLiveSession(engine, session.snapshot().slice()) : session;
@@ -102,7 +102,7 @@ describe('a live session on a conversation of three', () => {
     expect(named.length).toBeGreaterThan(0.5 * known.length);
   }, 60_000);
 
-  it('names each known voice with its first start, which may be all there is of it for minutes', async () => {
+  it('names each known voice in its first start', async () => {
     const labels = ['adam', 'beth', 'carl'];
     const voices = await Promise.all(labels.map(async (label) => ({ label, voice: await voiceOf(label) })));
     const next = random(7);
@@ -118,15 +118,15 @@ describe('a live session on a conversation of three', () => {
     }
   }, 60_000);
 
-  it('corrects events on request, and sends the same turns', async () => {
+  it('sends corrections on request, and the same turns', async () => {
     const next = random(3);
     const swap = (session: LiveSession) =>
       next() < 0.03 ? restoreLiveSession(engine, session.snapshot().slice()) : session;
-    // At this latency, and with noise, it has to decide before it has heard much.
+    // At this latency and with noise, decisions rest on little speech.
     const settings = { ...SETTINGS, latencyMs: 300 };
     const noisy = await noisyConversationSamples(SECONDS);
-    const as = (session: LiveSession) => session;
-    const plain = await stream(createLiveSession(engine, settings), () => FRAME, as, noisy);
+    const unchanged = (session: LiveSession) => session;
+    const plain = await stream(createLiveSession(engine, settings), () => FRAME, unchanged, noisy);
     const sent = await stream(createLiveSession(engine, { ...settings, corrections: true }), () => FRAME, swap, noisy);
     expect(plain.every(isTurnEvent)).toBe(true);
     expect(sent.filter(isTurnEvent)).toEqual(plain);
@@ -137,15 +137,15 @@ describe('a live session on a conversation of three', () => {
       expect(startSeconds).toBeLessThan(endSeconds);
       expect(endSeconds).toBeLessThanOrEqual(samples.length / 16_000);
     }
-    const error = (heard: readonly LiveEvent[]) =>
+    const error = (received: readonly LiveEvent[]) =>
       errorRate(
         truth,
-        collectTurns<number>(heard).map((turn) => ({ ...turn, speaker: `SPEAKER_${turn.speaker}` })),
+        collectTurns<number>(received).map((turn) => ({ ...turn, speaker: `SPEAKER_${turn.speaker}` })),
       );
     expect(error(sent)).toBeLessThan(error(plain));
   }, 90_000);
 
-  it('says nothing of voices where none were given', () => {
+  it('sends no match without known voices', () => {
     for (const event of events) expect(event).not.toHaveProperty('match');
   });
 });
@@ -163,28 +163,31 @@ async function voiceOf(name: string): Promise<SpeakerVoice> {
   return result.value.voices![0];
 }
 
-it('has nothing to say about silence, and nothing about no samples', async () => {
+it('sends no event for silence and for no samples', async () => {
   const session = createLiveSession(engine, SETTINGS);
   expect(await session.push(new Float32Array(80_000))).toEqual([]);
   expect(await session.finish()).toEqual([]);
   expect(await createLiveSession(engine, SETTINGS).finish()).toEqual([]);
 });
 
-it.each([500, 2000, 5000])('tells of half a second of speech before the end, latency %d ms', async (latencyMs) => {
-  const { start } = truth[0];
-  const word = samples.subarray(Math.round((start + 0.3) * 16_000), Math.round((start + 0.8) * 16_000));
-  const session = createLiveSession(engine, { ...SETTINGS, latencyMs });
-  const events = await session.push(
-    new Float32Array([...new Float32Array(24_000), ...word, ...new Float32Array(1600)]),
-  );
-  events.push(...(await session.finish()));
-  const turns = turnsOf(events);
-  expect(turns).toHaveLength(1);
-  expect(turns[0].start).toBeGreaterThan(1.2);
-  expect(turns[0].end - turns[0].start).toBeGreaterThan(0.2);
-});
+it.each([500, 2000, 5000])(
+  'sends a turn of half a second at the end of the stream, latency %d ms',
+  async (latencyMs) => {
+    const { start } = truth[0];
+    const word = samples.subarray(Math.round((start + 0.3) * 16_000), Math.round((start + 0.8) * 16_000));
+    const session = createLiveSession(engine, { ...SETTINGS, latencyMs });
+    const events = await session.push(
+      new Float32Array([...new Float32Array(24_000), ...word, ...new Float32Array(1600)]),
+    );
+    events.push(...(await session.finish()));
+    const turns = turnsOf(events);
+    expect(turns).toHaveLength(1);
+    expect(turns[0].start).toBeGreaterThan(1.2);
+    expect(turns[0].end - turns[0].start).toBeGreaterThan(0.2);
+  },
+);
 
-describe('with models that know who speaks', () => {
+describe('with fake models that recognise each speaker', () => {
   const sent = async (latencyMs: number, script: Parameters<typeof recording>[0]) => {
     const fakes = { ...fakePorts(), plda: undefined, identification: DEFAULT_IDENTIFICATION };
     const session = createLiveSession(fakes, { ...SETTINGS, latencyMs });
@@ -194,7 +197,7 @@ describe('with models that know who speaks', () => {
       .map(({ kind, speaker, timestampSeconds }) => `${kind} ${speaker} ${timestampSeconds}`);
   };
 
-  it('numbers two speakers of one window by who speaks first', async () => {
+  it('numbers two speakers of one window in order of their speech', async () => {
     for (const latencyMs of [1000, 5000]) {
       for (const first of [0.3, 0.5, 0.8]) {
         const script: Parameters<typeof recording>[0] = [
@@ -209,7 +212,7 @@ describe('with models that know who speaks', () => {
     }
   });
 
-  it('lets no turn begin in a pause: by as much as a newcomer had said before it', async () => {
+  it('starts the turn of a new speaker after a pause, not in it', async () => {
     const events = await sent(1000, [
       [[], 0.5],
       [[1], 6],
@@ -223,14 +226,14 @@ describe('with models that know who speaks', () => {
   });
 });
 
-it('refuses the snapshot of other models', () => {
+it('rejects a snapshot from other models', () => {
   const snapshot = createLiveSession(engine, SETTINGS).snapshot();
   const info = { ...engine.segmentation.info, id: 'another' };
   const other = { ...engine, segmentation: { ...engine.segmentation, info } };
   expect(() => restoreLiveSession(other, snapshot)).toThrow(/not of another/);
 });
 
-/** Scores of classes that last some frames each, as if three people talked at random. */
+/** Random scores in which each class lasts some frames. */
 function talkAtRandom(
   window: Float32Array,
   { classes, frameShiftSamples }: SegmentationInfo,
@@ -248,8 +251,8 @@ function talkAtRandom(
   return scores;
 }
 
-describe('whatever the models say', () => {
-  it.each(Array.from({ length: 30 }, (_, seed) => [seed]))('every end has a start, seed %d', async (seed) => {
+describe('with random model output', () => {
+  it.each(Array.from({ length: 30 }, (_, seed) => [seed]))('sends a start before every end, seed %d', async (seed) => {
     const next = random(seed + 1);
     const fakes = { ...fakePorts(), plda: undefined, identification: DEFAULT_IDENTIFICATION };
     const { info } = fakes.segmentation;
@@ -271,27 +274,27 @@ describe('whatever the models say', () => {
   });
 });
 
-// In these recordings the clustering finds speakers without an earlier start event.
-it.each([22, 27, 35, 41, 77])('tells the same turns with and without corrections, seed %d', async (seed) => {
+// With these seeds the clustering finds speakers without an earlier start event.
+it.each([22, 27, 35, 41, 77])('sends the same turns with and without corrections, seed %d', async (seed) => {
   const ports = fakePorts();
   const { segmentation, embedding } = ports;
   if (embedding.form !== 'split') throw new Error('unexpected form');
-  /** The fake voices with noise that goes by what is heard. */
+  /** The fake embeddings with noise that depends on the input. */
   const head = async (pooled: Float32Array, batch: number) => {
     const out = await embedding.head(pooled, batch);
     const noise = random(pooled.reduce((hash, value) => (Math.imul(hash, 31) + Math.round(value * 1e4)) | 0, 0));
     return out.map((value) => value + 0.25 * (noise() - 0.5));
   };
   const sent = async (corrections: boolean) => {
-    const says = random(seed);
-    const run = async (window: Float32Array) => talkAtRandom(window, segmentation.info, says, 5, 80);
-    const heard = {
+    const nextClass = random(seed);
+    const run = async (window: Float32Array) => talkAtRandom(window, segmentation.info, nextClass, 5, 80);
+    const randomPorts = {
       ...ports,
       segmentation: { ...segmentation, form: 'whole' as const, run },
       embedding: { ...embedding, head },
     };
     const session = createLiveSession(
-      { ...heard, plda: undefined, identification: DEFAULT_IDENTIFICATION },
+      { ...randomPorts, plda: undefined, identification: DEFAULT_IDENTIFICATION },
       { ...SETTINGS, latencyMs: [300, 500, 1000, 2000, 5000][seed % 5], maxSpeakers: 3 + (seed % 6), corrections },
     );
     const next = random(seed * 13 + 5);

@@ -13,16 +13,15 @@ import { Speakers, type SpeakersState } from './stream-speakers.ts';
 import { inOrder, SentActivity, type SentActivityState, Turns, type TurnsState } from './turn-events.ts';
 
 /**
- * A snapshot is a JSON text in UTF-8, preceded by its length (uint32, little-endian), and the numbers of all typed
- * arrays behind it, in the order and with the types and lengths that the text names in their places: `{"$": "f32", "n":
- * 192}`.
+ * Version of the snapshot's layout: length of the JSON text (uint32, little-endian), the JSON text in UTF-8, then the
+ * numbers of all typed arrays. The text has the type and length of each array in its place: `{"$": "f32", "n": 192}`.
  */
 const VERSION = 8;
 const TYPES = { f32: Float32Array, i32: Int32Array, u8: Uint8Array, i8: Int8Array } as const;
 type TypeName = keyof typeof TYPES;
 type Numbers = Float32Array | Int32Array | Uint8Array | Int8Array;
 
-/** In every JavaScript runtime, though not in the language's own library. */
+/** In every JavaScript runtime, but not in TypeScript's library of the language. */
 declare class TextEncoder {
   encode(text: string): Uint8Array;
 }
@@ -30,12 +29,12 @@ declare class TextDecoder {
   decode(bytes: Uint8Array): string;
 }
 
-/** Names the models that a state belongs to. */
+/** Ids of the models that a state belongs to. */
 function modelsOf({ segmentation, embedding }: Pick<LiveEngine, 'segmentation' | 'embedding'>): string {
   return `${segmentation.info.id} ${embedding.info.id}`;
 }
 
-/** @param models names of the models that the state belongs to */
+/** @param models ids of the models that the state belongs to */
 function packState(state: SessionState, models: string): Uint8Array {
   const arrays: Numbers[] = [];
   const text = JSON.stringify({ version: VERSION, models, state }, (_key, value: unknown) => {
@@ -51,12 +50,12 @@ function packState(state: SessionState, models: string): Uint8Array {
   return concatenated(Uint8Array, [headLength, head, ...views]);
 }
 
-/** @throws when the bytes are no snapshot of this version */
+/** @throws if the bytes are not a snapshot of this version */
 function unpackState(bytes: Uint8Array): { readonly state: SessionState; readonly models: string } {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const headEnd = 4 + view.getUint32(0, true);
   let at = headEnd;
-  // Parsing visits the arrays in the order in which they were written: depth first, members in their order.
+  // Parsing visits the arrays in the order of writing: depth first, members in order.
   const read = ({ $, n }: { $: TypeName; n: number }): Numbers => {
     const type = TYPES[$];
     const array = new type(bytes.slice(at, at + n * type.BYTES_PER_ELEMENT).buffer);
@@ -71,22 +70,22 @@ function unpackState(bytes: Uint8Array): { readonly state: SessionState; readonl
   return parsed;
 }
 
-/** Sent frames that are kept from before the longest window. */
+/** Frames of sent activity that are kept before the longest window. */
 const FRAMES_BEFORE_WINDOW = 100;
 
-/** A start or end of a turn, by label and frame. */
+/** Start or end of a turn, by label and frame. */
 interface LabelEvent {
   readonly kind: 'start' | 'end';
   readonly label: number;
   readonly frame: number;
 }
 
-/** A window as it is stored. */
+/** A window as stored in a snapshot. */
 type WindowState = Pick<SegmentedWindow, 'firstFrame' | 'frames' | 'speakers' | 'activations' | 'expected' | 'active'>;
 
 /**
- * A session as stored in a snapshot, under its stored names: `looks` counts windows, `told` is `#sent`, `past` is
- * `#earlierWindows`, `ear` is `#buffer`.
+ * A session as stored in a snapshot. Stored names differ from fields: `looks` counts windows, `told` is `#sent`, `past`
+ * is `#earlierWindows`, `ear` is `#buffer`.
  */
 interface SessionState {
   readonly settings: LiveSettings;
@@ -102,8 +101,8 @@ interface SessionState {
 }
 
 /**
- * Rolling windows: several times a second the last seconds are segmented, and labels are assigned to the window's local
- * speakers.
+ * Segments the last seconds of a stream several times a second, and assigns labels to the local speakers of each live
+ * window.
  */
 class RollingSession implements LiveSession {
   readonly #timing: LiveTiming;
@@ -113,14 +112,14 @@ class RollingSession implements LiveSession {
   readonly #turns: Turns;
   readonly #sent = new SentActivity();
   readonly #labels: LabelAssigner;
-  /** Only on request. */
+  /** Undefined without corrections in the settings. */
   readonly #corrections: Corrections | undefined;
   readonly #shift: number;
-  /** Windows so far. */
+  /** Number of windows so far. */
   #windows = 0;
   /** Frames before this one are decided. */
   #decidedUntil = 0;
-  /** The last windows, the latest first. */
+  /** The last windows, latest first. */
   #earlierWindows: readonly SegmentedWindow[] = [];
 
   constructor(
@@ -170,7 +169,7 @@ class RollingSession implements LiveSession {
     }
     events.push(...inOrder(ends));
     if (this.#corrections && (await this.#speakers.recluster(total / SAMPLE_RATE_HZ, true))) {
-      // No later start can number labels: all may be sent.
+      // No later start can give a number to a label: all changes may be sent.
       events.push(...this.#correct(this.#corrections, () => true));
     }
     return events;
@@ -209,7 +208,7 @@ class RollingSession implements LiveSession {
     return packState(this.#state(), modelsOf(this.engine));
   }
 
-  /** Segments the last seconds and decides all frames up to the look-ahead before now. */
+  /** Segments the last seconds and decides the frames up to `lookaheadSamples` before the end. */
   async #processWindow(lookaheadSamples: number, isLast = false): Promise<LiveEvent[]> {
     const now = this.#buffer.end;
     const start = Math.max(now - this.#timing.windowSamples, Math.min(0, now - LIVE.minWindowSamples));
@@ -223,8 +222,8 @@ class RollingSession implements LiveSession {
     const resegmentation = new LiveResegmentation(this.#speakers, this.#shift);
     await resegmentation.update(this.#buffer, window, this.#decidedUntil, until);
     const events: LiveEvent[] = inOrder(await this.#decide(window, labels, until, resegmentation));
-    const isNew = await this.#speakers.recluster(now / SAMPLE_RATE_HZ);
-    if (isNew && this.#corrections) {
+    const isReclustered = await this.#speakers.recluster(now / SAMPLE_RATE_HZ);
+    if (isReclustered && this.#corrections) {
       events.push(...this.#correct(this.#corrections, (label) => this.#turns.hasNumber(label)));
     }
     await this.pause();
@@ -240,12 +239,12 @@ class RollingSession implements LiveSession {
     const from = this.#decidedUntil;
     if (until <= from) return [];
     const decided: LabelEvent[] = [];
-    const heldSince = new Map<number, number>();
+    const pendingSince = new Map<number, number>();
     labels.forEach((label, local) => {
       if (label < 0) return;
       const since = this.#labels.pendingSince(window, local, from);
-      // Local speakers share a label where the stream may have fewer speakers.
-      heldSince.set(label, Math.min(heldSince.get(label) ?? since, since));
+      // Local speakers may share a label if the stream is limited to fewer speakers.
+      pendingSince.set(label, Math.min(pendingSince.get(label) ?? since, since));
     });
     const mappedAt = (frame: number): number[] =>
       Array.from(labels).filter((label, local) => label >= 0 && window.isActive(local, frame));
@@ -256,7 +255,7 @@ class RollingSession implements LiveSession {
     };
     this.#sent.remember(until, Math.ceil(this.#timing.wideSamples / this.#shift) + FRAMES_BEFORE_WINDOW);
     for (let label = 0; label < this.#speakers.labels; label++) {
-      const earliest = heldSince.get(label) ?? from;
+      const earliest = pendingSince.get(label) ?? from;
       const events = this.#turns.decide(label, from, until, window.endFrame, (f) => isActive(label, f), earliest);
       for (const { kind, frame } of events) decided.push({ kind, label, frame });
       for (let frame = Math.max(earliest, this.#sent.from); frame < until; frame++) {
@@ -264,14 +263,14 @@ class RollingSession implements LiveSession {
       }
     }
     this.#decidedUntil = until;
-    // Numbers go by first appearance, not by label.
+    // Public numbers follow first appearance, not the label.
     decided.sort((a, b) => a.frame - b.frame);
     const events = decided.map(({ kind, label, frame }) => this.#event(kind, label, frame));
     if (this.#corrections) await this.#keepSpans(this.#corrections, decided);
     return events;
   }
 
-  /** Keeps the spans of sent turns for corrections. */
+  /** Records the spans of sent turns for corrections. */
   async #keepSpans(corrections: Corrections, events: readonly LabelEvent[]): Promise<void> {
     for (const { kind, label, frame } of events) {
       if (kind === 'start') corrections.start(label, frame);
@@ -280,7 +279,7 @@ class RollingSession implements LiveSession {
     await corrections.cut(this.#decidedUntil, this.#buffer, (label, at) => this.#sent.isAlone(at, label));
   }
 
-  /** The correction event, if any span of a label with a public number changed. */
+  /** The correction event if any span of a label with a public number changed. */
   #correct(corrections: Corrections, hasNumber: (label: number) => boolean): LiveEvent[] {
     const changes = corrections.revise(this.#speakers, hasNumber).map(({ label, to, from, until }) => ({
       startSeconds: this.#secondsOf(from),
@@ -301,7 +300,7 @@ class RollingSession implements LiveSession {
     return kind === 'start' && this.settings.voices.length > 0 ? { ...event, match: this.#matchOf(label) } : event;
   }
 
-  /** Label of the known voice that matches a speaker; each voice matches one speaker at most. */
+  /** Label of the known voice that matches a speaker; each voice matches at most one speaker. */
   #matchOf(label: number): string | null {
     const labels = this.#speakers.inUse();
     const row = labels.indexOf(label);
@@ -319,7 +318,7 @@ class RollingSession implements LiveSession {
 
 const noPause = async (): Promise<void> => undefined;
 
-/** Begins the diarization of a stream. See `LiveSession`. */
+/** Starts the diarization of a stream. See `LiveSession`. */
 export function createLiveSession(
   engine: LiveEngine,
   settings: LiveSettings,
@@ -329,8 +328,8 @@ export function createLiveSession(
 }
 
 /**
- * Goes on with a stream where `snapshot` was taken.
- * @throws when the snapshot was taken with other models or by another version
+ * Resumes a stream from a snapshot.
+ * @throws if the snapshot is from other models or from another version
  */
 export function restoreLiveSession(
   engine: LiveEngine,

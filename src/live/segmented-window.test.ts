@@ -3,7 +3,7 @@ import { mergeWindows, SegmentedWindow } from './segmented-window.ts';
 
 const FRAMES = 200;
 
-/** A window in which local speakers talk in ranges of the stream's frames, each with a probability. */
+/** A window whose local speakers talk in ranges of the stream's frames, with a probability each. */
 function windowAt(
   firstFrame: number,
   ...talk: [local: number, from: number, to: number, probability: number][]
@@ -20,32 +20,33 @@ function windowAt(
   return new SegmentedWindow(firstFrame, FRAMES, 3, activations, expected, active);
 }
 
-const whoTalks = (window: SegmentedWindow, frame: number) => [0, 1, 2].filter((local) => window.isActive(local, frame));
+const activeLocals = (window: SegmentedWindow, frame: number) =>
+  [0, 1, 2].filter((local) => window.isActive(local, frame));
 
 describe('mergeWindows', () => {
-  it('is the window itself without an earlier one', () => {
+  it('returns the window itself without earlier ones', () => {
     const now = windowAt(0, [0, 10, 50, 1]);
     expect(mergeWindows(now, [])).toBe(now);
   });
 
-  it('finds the local speakers of earlier windows again, whatever their order was', () => {
+  it('matches the local speakers of earlier windows in any order', () => {
     const now = windowAt(50, [0, 60, 120, 0.9], [1, 120, 200, 0.9]);
     const before = windowAt(0, [2, 60, 120, 0.9], [0, 120, 190, 0.9]);
     const both = mergeWindows(now, [before]);
-    expect(whoTalks(both, 80)).toEqual([0]);
-    expect(whoTalks(both, 150)).toEqual([1]);
+    expect(activeLocals(both, 80)).toEqual([0]);
+    expect(activeLocals(both, 150)).toEqual([1]);
   });
 
-  it('decides by the mean over the windows', () => {
+  it('decides by the mean of the windows', () => {
     const now = windowAt(20, [0, 30, 100, 0.9], [0, 100, 110, 0.4]);
     const before = windowAt(10, [0, 30, 110, 0.8]);
     const both = mergeWindows(now, [before]);
     expect(both.activation(0, 105)).toBeCloseTo(0.6, 5);
-    expect(whoTalks(both, 105)).toEqual([0]);
-    expect(whoTalks(now, 105)).toEqual([]);
+    expect(activeLocals(both, 105)).toEqual([0]);
+    expect(activeLocals(now, 105)).toEqual([]);
   });
 
-  it('listens little to the last frames of a segmentWindow, and not at all to what it did not see', () => {
+  it('gives the last frames of a window a low weight, and frames outside it none', () => {
     const now = windowAt(50, [0, 60, 250, 0.9]);
     const before = windowAt(0, [0, 60, 195, 0.9]);
     const both = mergeWindows(now, [before]);

@@ -3,17 +3,17 @@ import { buildPowerset, decodeHard, marginals, type Segmenter } from '../diariza
 import { LIVE } from './live-parameters.ts';
 
 /**
- * Segmentation of one window: which of its local speakers talks in which frame. Frames are numbered from the beginning
- * of the stream; negative ones lie before it.
+ * Segmentation of one window: activity of its local speakers by frame. Frames are numbered from the start of the
+ * stream; negative ones lie before it.
  */
 export class SegmentedWindow {
   constructor(
     readonly firstFrame: number,
     readonly frames: number,
     readonly speakers: number,
-    /** [frames, speakers] probability that each talks */
+    /** [frames, speakers] probability that each speaker talks */
     readonly activations: Float32Array,
-    /** [frames] how many are expected to talk at once */
+    /** [frames] expected number of speakers at once */
     readonly expected: Float32Array,
     /** [frames, speakers] of 0 and 1 */
     readonly active: Uint8Array,
@@ -69,18 +69,18 @@ export async function segmentWindow(
   activations.forEach((value, at) => {
     expected[Math.floor(at / maxLocalSpeakers)] += value;
   });
-  // Frame f of the stream covers the samples from f shifts on, as far as a frame of the model is centred there.
+  // Frame f of the stream covers one shift from sample f · shift; the model's frames share its centre.
   const offset = (frameSizeSamples - frameShiftSamples) / 2;
   const firstFrame = Math.round((startSample + offset) / frameShiftSamples);
   return new SegmentedWindow(firstFrame, frames, maxLocalSpeakers, activations, expected, active);
 }
 
 /**
- * Averages a window with earlier ones where they overlap, weighted, as recordings do. The last frames of a window count
- * little: they lack right context. Local speakers of an earlier window are matched to those of `now` by their
- * agreement.
+ * Averages a window with earlier ones where they overlap, as the overlap-add for recordings does. The last frames of a
+ * window have little weight, because they lack right context. Local speakers of earlier windows are matched to those of
+ * `now` by their activity.
  *
- * @param earlier the latest first; frames outside `now` are left out
+ * @param earlier latest first; frames outside `now` are ignored
  */
 export function mergeWindows(now: SegmentedWindow, earlier: readonly SegmentedWindow[]): SegmentedWindow {
   if (earlier.length === 0) return now;
@@ -115,7 +115,7 @@ export function mergeWindows(now: SegmentedWindow, earlier: readonly SegmentedWi
   );
 }
 
-/** [frames, speakers] of 0 and 1: in each frame as many as are expected, the most active ones. */
+/** [frames, speakers] of 0 and 1: in each frame the expected number of speakers, those with the largest activation. */
 function decide(activations: Float32Array, expected: Float32Array, speakers: number): Uint8Array {
   const active = new Uint8Array(activations.length);
   expected.forEach((value, row) => {
@@ -136,7 +136,7 @@ function identity(count: number): number[] {
   return Array.from({ length: count }, (_, index) => index);
 }
 
-/** For each local speaker of `window` the one of `now`, so that they agree in the most frames. */
+/** For each local speaker of `window` the matching one of `now`, by the largest total of shared activity. */
 function bestOrder(now: SegmentedWindow, window: SegmentedWindow): ArrayLike<number> {
   const { speakers } = now;
   const shared = new Float64Array(speakers * speakers);

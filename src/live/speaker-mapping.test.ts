@@ -8,7 +8,7 @@ const DIMENSION = 8;
 const EMBEDDING = { form: 'whole', info: { id: 'fake', dimension: DIMENSION, tuned: {} } };
 const engine = { embedding: EMBEDDING, plda: undefined } as unknown as Pick<LiveEngine, 'embedding' | 'plda'>;
 
-/** A voice of two seconds that sounds like one of the axes, and a little like another one. */
+/** A voice of two seconds in the direction of one axis, turned a little towards another. */
 const voice = (axis: number, also = axis) => {
   const embedding = new Float32Array(DIMENSION);
   embedding[axis] = 1;
@@ -26,31 +26,32 @@ const local = (axis: number | undefined, also?: number, mayWait = false): LocalS
   mayWait,
 });
 
-/** Speakers of a stream of at most `most`, the first of whom sound like the first axes. */
-function speakersOf(most: number, known: number): Speakers {
-  const speakers = new Speakers(engine, most, 64_000, async () => undefined);
+/** Speakers of a stream, of whom the first `known` are in use with a voice along one axis each. */
+function speakersOf(maxSpeakers: number, known: number): Speakers {
+  const speakers = new Speakers(engine, maxSpeakers, 64_000, async () => undefined);
   for (let axis = 0; axis < known; axis++) speakers.addVoice(speakers.add(), voice(axis));
   return speakers;
 }
 
-const map = (speakers: Speakers, ...locals: readonly LocalSpeaker[]) => Array.from(assignLabels(locals, speakers, 0.5));
+const assign = (speakers: Speakers, ...locals: readonly LocalSpeaker[]) =>
+  Array.from(assignLabels(locals, speakers, 0.5));
 
-it('takes who is like nobody for somebody new, as long as there may be one more', () => {
-  expect(map(speakersOf(3, 2), local(1), local(5), local(0))).toEqual([1, 2, 0]);
+it('gives a new label to a voice similar to no speaker, up to the maximum', () => {
+  expect(assign(speakersOf(3, 2), local(1), local(5), local(0))).toEqual([1, 2, 0]);
 });
 
-it('tells all that is said where fewer speakers are allowed than talk: the others were left out', () => {
-  expect(map(speakersOf(1, 1), local(0), local(5))).toEqual([0, 0]);
-  expect(map(speakersOf(1, 1), local(5, undefined, true), local(0))).toEqual([0, 0]);
-  expect(map(speakersOf(2, 2), local(0), local(1), local(5, 1))).toEqual([0, 1, 1]);
+it('shares labels if more local speakers talk than the stream may have speakers', () => {
+  expect(assign(speakersOf(1, 1), local(0), local(5))).toEqual([0, 0]);
+  expect(assign(speakersOf(1, 1), local(5, undefined, true), local(0))).toEqual([0, 0]);
+  expect(assign(speakersOf(2, 2), local(0), local(1), local(5, 1))).toEqual([0, 1, 1]);
 });
 
-it('leaves nobody a share where there are labels enough, nor before anything is heard of a voice', () => {
-  expect(map(speakersOf(3, 3), local(0), local(0, 1), local(2))).toEqual([0, 1, 2]);
-  expect(map(speakersOf(1, 1), local(0), local(undefined))).toEqual([0, -1]);
+it('shares no label if there are enough, or without a voice', () => {
+  expect(assign(speakersOf(3, 3), local(0), local(0, 1), local(2))).toEqual([0, 1, 2]);
+  expect(assign(speakersOf(1, 1), local(0), local(undefined))).toEqual([0, -1]);
 });
 
-/** A window whose local speakers talk in some frames: a string each, x for talking. */
+/** @param speakers one string per local speaker, one letter per frame, x for active */
 function windowOf(firstFrame: number, ...speakers: string[]): SegmentedWindow {
   const frames = speakers[0].length;
   const active = Uint8Array.from({ length: frames * speakers.length }, (_, at) =>
@@ -73,23 +74,23 @@ const sentAs = (label: number, from: number, to: number) => ({
 const talk = 'x'.repeat(50);
 const rest = '.'.repeat(50);
 
-it('finds the labels that the same person was sent as before', () => {
+it('priorSharesOf returns the labels of earlier speech of the same person', () => {
   const wide = windowOf(0, talk + rest + rest, rest + talk + talk);
-  const seen = windowOf(100, talk, rest);
-  const priorShares = priorSharesOf(wide, seen, 0, 100, 2, sentAs(1, 50, 100));
+  const window = windowOf(100, talk, rest);
+  const priorShares = priorSharesOf(wide, window, 0, 100, 2, sentAs(1, 50, 100));
   expect([...priorShares]).toEqual([0, 1]);
 });
 
-it('has none for a person who was not there before, or was not sent', () => {
+it('priorSharesOf returns 0 for a person without earlier sent speech', () => {
   const wide = windowOf(0, talk + talk + rest, rest + rest + talk);
-  const seen = windowOf(100, talk, rest);
-  expect([...priorSharesOf(wide, seen, 0, 100, 1, sentAs(0, 0, 100))]).toEqual([0]);
+  const window = windowOf(100, talk, rest);
+  expect([...priorSharesOf(wide, window, 0, 100, 1, sentAs(0, 0, 100))]).toEqual([0]);
   const same = windowOf(0, talk + talk + talk, rest + rest + rest);
-  expect([...priorSharesOf(same, seen, 0, 100, 1, sentAs(0, 0, 0))]).toEqual([0]);
+  expect([...priorSharesOf(same, window, 0, 100, 1, sentAs(0, 0, 0))]).toEqual([0]);
 });
 
-it('says less where there was hardly any speech, and nothing of the frames in question themselves', () => {
+it('priorSharesOf scales shares of little speech down, and ignores frames of the shorter window', () => {
   const wide = windowOf(0, `${'.'.repeat(45)}xxxxx${talk}`, rest + rest);
-  const seen = windowOf(50, talk, rest);
-  expect([...priorSharesOf(wide, seen, 0, 100, 1, sentAs(0, 0, 100))]).toEqual([5 / 25]);
+  const window = windowOf(50, talk, rest);
+  expect([...priorSharesOf(wide, window, 0, 100, 1, sentAs(0, 0, 100))]).toEqual([5 / 25]);
 });

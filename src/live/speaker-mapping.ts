@@ -7,47 +7,46 @@ import { type BlockSource, keptBlocks, type StreamBuffer } from './stream-buffer
 import type { Speakers, Voice } from './stream-speakers.ts';
 import type { SentActivity } from './turn-events.ts';
 
-/** What is known about a local speaker of a window. */
+/** A local speaker of a window, as input of the assignment. */
 export interface LocalSpeaker {
   readonly local: number;
   readonly voice: Voice | undefined;
-  /** [labels] share of its speech in the decided frames that was sent as each label's */
+  /** [labels] share of its speech in the decided frames that was sent under each label */
   readonly continuity: Float64Array;
-  /** [labels] see `priorSharesOf`; only where it seemed new without */
+  /** [labels] see `priorSharesOf`; only for local speakers that seem new */
   readonly priorShares?: Float64Array;
-  /** Whether the latency leaves time for more speech before a label must be sent. */
+  /** Whether the latency allows waiting for more speech before a label must be sent. */
   readonly mayWait: boolean;
 }
 
-/** Score of a forbidden pair: far below the sum of any others. */
-const IMPOSSIBLE = -1000;
-/** Score of leaving a local speaker without a label when the time is up: any allowed label is better. */
-const FORCED = -2;
-/** Weight of a local speaker: rises with the seconds of its voice, up to these. */
+/** Score of a forbidden pair: far below any sum of other scores. */
+const FORBIDDEN = -1000;
+/** Score of no label when waiting is over: any allowed label is better. */
+const OVERDUE = -2;
+/** The weight of a local speaker rises with the seconds of its voice, up to this length. */
 const CERTAIN_SECONDS = 1.5;
-const LEAST_WEIGHT = 0.2;
-/** Without a voice, a label needs at least this share of the speech sent so far. */
+const MIN_WEIGHT = 0.2;
+/** A local speaker without a voice gets a label only if at least this share of its speech was sent under it. */
 const MIN_CONTINUITY = 0.3;
 
 /**
  * Assigns labels to local speakers, each label once, by similarity of the voice and by continuity (optimal assignment).
- * A local speaker that is similar to no label gets a new one, or none until there is enough speech. Where the stream
- * may have fewer speakers than there are local ones, those left over get their best label, because no speech is left
- * out.
+ * A local speaker that is similar to no label gets a new one, or none until there is enough speech. If the stream is
+ * limited to fewer speakers than there are local ones, the rest get their best label, so that no speech is lost.
  *
  * @param minNewSeconds speech that a new speaker needs
  * @returns [locals] label, −1 while it is undecided
  */
 export function assignLabels(locals: readonly LocalSpeaker[], speakers: Speakers, minNewSeconds: number): Int32Array {
   const labels = speakers.inUse();
-  // A column a label; then for each local speaker one for a new label and one for none yet.
+  // One column per label; then, for each local speaker, one for a new label and one for no label yet.
   const columns = labels.length + 2 * locals.length;
-  const scores = new Float64Array(locals.length * columns).fill(IMPOSSIBLE);
+  const scores = new Float64Array(locals.length * columns).fill(FORBIDDEN);
   locals.forEach((local, row) => {
     const { voice, continuity } = local;
     const similarities = labels.map((label) => (voice === undefined ? 0 : speakers.similarity(voice.embedding, label)));
     // Local speakers with more speech decide first.
-    const weight = LEAST_WEIGHT + Math.min(1, (voice?.seconds ?? 0) / CERTAIN_SECONDS);
+    const weight = MIN_WEIGHT + Math.min(1, (voice?.seconds ?? 0) / CERTAIN_SECONDS);
     const at = row * columns;
     labels.forEach((label, column) => {
       const share = continuity[label] ?? 0;
@@ -70,22 +69,20 @@ export function assignLabels(locals: readonly LocalSpeaker[], speakers: Speakers
     if (label >= 0) return label;
     const own = scores.subarray(row * columns, row * columns + labels.length);
     const best = own.indexOf(Math.max(...own));
-    return best >= 0 && own[best] > IMPOSSIBLE ? labels[best] : -1;
+    return best >= 0 && own[best] > FORBIDDEN ? labels[best] : -1;
   });
 }
 
-/** Score of no label yet: that of a new speaker while more speech may still decide. */
+/** Score of no label yet: that of a new speaker while it may wait for more speech. */
 function unassignedScore({ voice, continuity, mayWait }: LocalSpeaker, minNewSeconds: number): number {
   if (voice === undefined) return 0;
   const isTooShort = voice.seconds < minNewSeconds;
   return mayWait && isTooShort && !continuity.some((share) => share >= MIN_CONTINUITY)
     ? LIVE.newSpeakerSimilarity
-    : FORCED;
+    : OVERDUE;
 }
 
-/**
- * Whether a local speaker may get a new label: it is similar to none, and has enough speech or no time to wait for it.
- */
+/** Whether a local speaker may get a new label: it is similar to none, and has enough speech or cannot wait. */
 function mayBeNew(
   { voice, mayWait, priorShares }: LocalSpeaker,
   speakers: Speakers,
@@ -102,7 +99,7 @@ function mayBeNew(
   );
 }
 
-/** Whether a local speaker would get a new label beside others: then a longer window is segmented, too. */
+/** Whether a local speaker would get a further label: then a longer window is segmented too. */
 function seemsNew(local: LocalSpeaker, speakers: Speakers, minNewSeconds: number): boolean {
   const labels = speakers.inUse();
   const { voice } = local;
@@ -111,12 +108,12 @@ function seemsNew(local: LocalSpeaker, speakers: Speakers, minNewSeconds: number
   return mayBeNew(local, speakers, labels, similarities, minNewSeconds);
 }
 
-/** With fewer frames of speech, shares are scaled down. */
+/** Shares of fewer frames of speech are scaled down. */
 const CERTAIN_FRAMES = 25;
 
 /**
- * Shares of a local speaker's speech before frame `until` that were sent as each label's, scaled down where there was
- * little speech. Late frames count up to twice as much as early ones.
+ * Shares of a local speaker's speech before frame `until` that were sent under each label, scaled down for little
+ * speech. Late frames count up to twice as much as early ones.
  *
  * @returns [labels] 0…1
  */
@@ -142,28 +139,28 @@ function continuityOf(
 }
 
 /**
- * For a local speaker that seems new: the labels that the same person's earlier speech was sent as, by a longer window.
- * Embeddings of short speech are unreliable; the segmentation of a longer window knows more.
+ * For a local speaker that seems new: labels of the same person's earlier speech, by the segmentation of a longer
+ * window. That is more reliable than embeddings of short speech.
  *
  * @param wide the longer window
- * @param seen the window in which `local` seems new
+ * @param window the window in which `local` seems new
  * @param until frames before this one were sent
- * @returns [labels] share of the person's earlier speech alone that was sent as each label's, scaled down where there
- *   was little
+ * @returns [labels] share of the person's earlier clean speech that was sent under each label, scaled down for little
+ *   speech
  */
 export function priorSharesOf(
   wide: SegmentedWindow,
-  seen: SegmentedWindow,
+  window: SegmentedWindow,
   local: number,
   until: number,
   labels: number,
   sent: Pick<SentActivity, 'has' | 'count'>,
 ): Float64Array {
-  const same = correspondingLocal(wide, seen, local);
+  const same = correspondingLocal(wide, window, local);
   const shares = new Float64Array(labels);
   let total = 0;
   for (let frame = Math.max(0, wide.firstFrame); frame < Math.min(until, wide.endFrame); frame++) {
-    if (!wide.isAlone(same, frame) || seen.isActive(local, frame) || sent.count(frame) === 0) continue;
+    if (!wide.isAlone(same, frame) || window.isActive(local, frame) || sent.count(frame) === 0) continue;
     total++;
     for (let label = 0; label < labels; label++) if (sent.has(frame, label)) shares[label]++;
   }
@@ -171,20 +168,20 @@ export function priorSharesOf(
   return total === 0 ? shares : shares.map((share) => (certainty * share) / total);
 }
 
-/** The local speaker of `wide` who talks in most of the frames in which `local` does. */
-function correspondingLocal(wide: SegmentedWindow, seen: SegmentedWindow, local: number): number {
+/** The local speaker of `wide` that shares the most active frames with `local`. */
+function correspondingLocal(wide: SegmentedWindow, window: SegmentedWindow, local: number): number {
   let [best, most] = [0, -1];
   for (let other = 0; other < wide.speakers; other++) {
     let shared = 0;
-    for (let frame = seen.firstFrame; frame < Math.min(seen.endFrame, wide.endFrame); frame++) {
-      if (seen.isActive(local, frame) && wide.isActive(other, frame)) shared++;
+    for (let frame = window.firstFrame; frame < Math.min(window.endFrame, wide.endFrame); frame++) {
+      if (window.isActive(local, frame) && wide.isActive(other, frame)) shared++;
     }
     if (shared > most) [best, most] = [other, shared];
   }
   return best;
 }
 
-/** State of a session that labels are assigned by. */
+/** State of a session for the assignment of labels. */
 interface StreamState {
   readonly segmenter: Segmenter;
   readonly buffer: StreamBuffer;
@@ -192,11 +189,9 @@ interface StreamState {
   readonly sent: SentActivity;
 }
 
-/**
- * Assigns labels to the local speakers of each window: by voice, by what was sent, and by a longer window for new ones.
- */
+/** Assigns labels to the local speakers of each window, by voice, sent labels, and a longer window for new ones. */
 export class LabelAssigner {
-  /** Windows whose voices were kept as items for the clustering. */
+  /** Number of windows whose voices were kept as items for the clustering. */
   #kept = 0;
 
   constructor(
@@ -216,27 +211,27 @@ export class LabelAssigner {
 
   /**
    * @param decidedUntil frames before this one were sent
-   * @param isLast whether no further window comes
+   * @param isLast whether this is the last window of the stream
    * @returns [local speakers] label, −1 for silent and undecided ones
    */
-  async assign(seen: SegmentedWindow, decidedUntil: number, isLast: boolean): Promise<Int32Array> {
+  async assign(window: SegmentedWindow, decidedUntil: number, isLast: boolean): Promise<Int32Array> {
     const locals: LocalSpeaker[] = [];
-    for (let local = 0; local < seen.speakers; local++) {
-      if (!seen.talks(local)) continue;
+    for (let local = 0; local < window.speakers; local++) {
+      if (!window.talks(local)) continue;
       locals.push({
         local,
-        voice: await this.#voiceOf(seen, local),
-        continuity: continuityOf(seen, local, decidedUntil, this.stream.speakers.labels, (f, l) =>
+        voice: await this.#voiceOf(window, local),
+        continuity: continuityOf(window, local, decidedUntil, this.stream.speakers.labels, (f, l) =>
           this.stream.sent.has(f, l),
         ),
         mayWait:
           !isLast &&
-          this.#pending(seen, local, decidedUntil).length * this.frameShiftSamples < this.timing.maxPendingSamples,
+          this.#pending(window, local, decidedUntil).length * this.frameShiftSamples < this.timing.maxPendingSamples,
       });
     }
-    const known = await this.#withPriorShares(seen, locals, decidedUntil);
+    const known = await this.#withPriorShares(window, locals, decidedUntil);
     const chosen = assignLabels(known, this.stream.speakers, this.timing.minNewSpeakerSeconds);
-    const labels = new Int32Array(seen.speakers).fill(-1);
+    const labels = new Int32Array(window.speakers).fill(-1);
     const isKept = this.stream.buffer.end >= this.#kept * LIVE.itemEverySeconds * SAMPLE_RATE_HZ;
     locals.forEach(({ local, voice }, row) => {
       const label = chosen[row];
@@ -250,44 +245,44 @@ export class LabelAssigner {
   }
 
   /**
-   * First frame of a local speaker's speech at the end of the decided frames that was not sent yet; `decidedUntil`
-   * without such speech. A pause longer than those within a turn ends it: otherwise the turn would begin in the pause.
+   * First frame of a local speaker's unsent speech at the end of the decided frames; `decidedUntil` without unsent
+   * speech. The speech must not contain a pause longer than within a turn: the turn would start in the pause.
    */
-  pendingSince(seen: SegmentedWindow, local: number, decidedUntil: number): number {
+  pendingSince(window: SegmentedWindow, local: number, decidedUntil: number): number {
     const longestPause = Math.round((LIVE.minOffSeconds * SAMPLE_RATE_HZ) / this.frameShiftSamples);
     let since = decidedUntil;
-    for (const frame of this.#pending(seen, local, decidedUntil)) {
+    for (const frame of this.#pending(window, local, decidedUntil)) {
       if (since - frame > longestPause + 1) break;
       since = frame;
     }
     return since;
   }
 
-  /** Decided frames, latest first, in which a local speaker talked and fewer labels were sent than people talked. */
-  #pending(seen: SegmentedWindow, local: number, decidedUntil: number): number[] {
+  /** Decided frames, latest first, in which a local speaker talked and not all speakers were sent. */
+  #pending(window: SegmentedWindow, local: number, decidedUntil: number): number[] {
     const frames: number[] = [];
     const oldest = decidedUntil - Math.round((2 * LIVE.maxPendingSeconds * SAMPLE_RATE_HZ) / this.frameShiftSamples);
-    for (let frame = decidedUntil - 1; frame >= Math.max(0, oldest, seen.firstFrame); frame--) {
-      if (!seen.isActive(local, frame)) continue;
-      if (this.stream.sent.count(frame) >= seen.count(frame)) break;
+    for (let frame = decidedUntil - 1; frame >= Math.max(0, oldest, window.firstFrame); frame--) {
+      if (!window.isActive(local, frame)) continue;
+      if (this.stream.sent.count(frame) >= window.count(frame)) break;
       frames.push(frame);
     }
     return frames;
   }
 
-  /** Voice of a local speaker in this window; undefined with too little speech alone. */
-  async #voiceOf(seen: SegmentedWindow, local: number): Promise<Voice | undefined> {
+  /** Voice of a local speaker in this window; undefined with too little clean speech. */
+  async #voiceOf(window: SegmentedWindow, local: number): Promise<Voice | undefined> {
     const now = this.stream.buffer.end;
     const kept = keptBlocks(this.stream.buffer, now - this.timing.windowSamples, now, this.frameShiftSamples, (frame) =>
-      seen.isAlone(local, frame),
+      window.isAlone(local, frame),
     );
     const embedding = kept && (await this.stream.buffer.embed(kept.blocks));
     return embedding && { embedding, seconds: kept.seconds };
   }
 
-  /** The same local speakers, those that seem new with `priorShares`. */
+  /** Adds `priorShares` to the local speakers that seem new. */
   async #withPriorShares(
-    seen: SegmentedWindow,
+    window: SegmentedWindow,
     locals: readonly LocalSpeaker[],
     decidedUntil: number,
   ): Promise<LocalSpeaker[]> {
@@ -307,22 +302,22 @@ export class LabelAssigner {
         wide = await segmentWindow(this.stream.segmenter, this.stream.buffer.samples(from, now), from);
       }
       const { speakers, sent } = this.stream;
-      const priorShares = priorSharesOf(wide, seen, local.local, decidedUntil, speakers.labels, sent);
+      const priorShares = priorSharesOf(wide, window, local.local, decidedUntil, speakers.labels, sent);
       result.push({ ...local, priorShares });
     }
     return result;
   }
 }
 
-/** Distance of two moments that embeddings are centred on. */
+/** Distance of two embedding centres. */
 const GRID_SAMPLES = 8000;
 
 /**
- * Revises who talks where one person does, by embeddings of a second and a half around each moment: a local speaker of
- * the segmentation may be two people. `src/diarization/resegmentation.ts` does the same for recordings.
+ * Corrects the speaker of single-speaker frames by embeddings of 1.5 s, because a local speaker of the segmentation may
+ * be two people. `src/diarization/resegmentation.ts` does the same for recordings.
  */
 export class LiveResegmentation {
-  /** By moment on the grid: [labels] probabilities. */
+  /** By index of the centre on the grid: [labels] probabilities. */
   readonly #posteriors = new Map<number, Float64Array>();
 
   constructor(
@@ -331,23 +326,23 @@ export class LiveResegmentation {
   ) {}
 
   /** Embeds the speech around the frames [from, to). */
-  async update(buffer: BlockSource, seen: SegmentedWindow, from: number, to: number): Promise<void> {
+  async update(buffer: BlockSource, window: SegmentedWindow, from: number, to: number): Promise<void> {
     const labels = this.speakers.inUse();
     if (labels.length < 2) return;
     const first = Math.max(0, Math.floor((from * this.frameShiftSamples) / GRID_SAMPLES));
     const last = Math.ceil((to * this.frameShiftSamples) / GRID_SAMPLES);
     const reach = (LIVE.revisionSeconds / 2) * SAMPLE_RATE_HZ;
-    for (let moment = first; moment <= last; moment++) {
-      const centre = moment * GRID_SAMPLES;
+    for (let gridIndex = first; gridIndex <= last; gridIndex++) {
+      const centre = gridIndex * GRID_SAMPLES;
       const kept = keptBlocks(
         buffer,
         centre - reach,
         centre + reach,
         this.frameShiftSamples,
-        (f) => seen.count(f) === 1,
+        (f) => window.count(f) === 1,
       );
       const embedding = kept && (await buffer.embed(kept.blocks));
-      if (embedding !== undefined) this.#posteriors.set(moment, this.#posterior(embedding, labels));
+      if (embedding !== undefined) this.#posteriors.set(gridIndex, this.#posterior(embedding, labels));
     }
   }
 
@@ -361,7 +356,7 @@ export class LiveResegmentation {
     return out.map((value) => value / sum);
   }
 
-  /** Label of a frame in which one person talks. @param mapped label of its local speaker */
+  /** Label of a single-speaker frame. @param mapped label of its local speaker */
   labelOf(frame: number, mapped: number): number {
     const position = (frame * this.frameShiftSamples) / GRID_SAMPLES;
     const before = Math.floor(position);

@@ -5,9 +5,9 @@ import { normalise } from '../diarization/numerics.ts';
 import { LIVE, type LiveTiming } from './live-parameters.ts';
 import type { LiveEngine } from './live-session.ts';
 
-/** The last rows of a growing table: rows are numbered from the beginning of the stream, old ones are forgotten. */
+/** The last rows of a growing table. Rows are numbered from the start of the stream; old ones are dropped. */
 export class Ring {
-  /** [2 · capacity, width], of which `#count` rows from `#offset` on are there */
+  /** [2 · capacity, width], of which `#count` rows from `#offset` on are in use */
   #rows: Float32Array;
   #offset = 0;
   #first = 0;
@@ -20,12 +20,12 @@ export class Ring {
     this.#rows = new Float32Array(2 * capacity * width);
   }
 
-  /** Number of the first row that is still there. */
+  /** Number of the first row that is still stored. */
   get start(): number {
     return this.#first;
   }
 
-  /** Number of rows so far. */
+  /** Number of rows that were added so far. */
   get end(): number {
     return this.#first + this.#count;
   }
@@ -42,7 +42,7 @@ export class Ring {
       return;
     }
     const kept = Math.min(this.#count, this.capacity - rows);
-    // Twice the capacity: old rows are moved to the front once every `capacity` rows, not at each call.
+    // The buffer has twice the capacity: rows are moved to its front once per `capacity` rows, not in each call.
     if ((this.#offset + this.#count + rows) * this.width > this.#rows.length) {
       const from = (this.#offset + this.#count - kept) * this.width;
       this.#rows.copyWithin(0, from, from + kept * this.width);
@@ -60,7 +60,7 @@ export class Ring {
     }
   }
 
-  /** Rows [from, to) as a view that is valid until the next `push`. @throws when some are gone or not there yet */
+  /** Rows [from, to) as a view that is valid until the next `push`. @throws RangeError if some are not stored */
   view(from: number, to: number): Float32Array {
     if (from < this.#first || to > this.end || from > to) {
       throw new RangeError(`rows ${from} to ${to} are not all in ${this.#first} to ${this.end}`);
@@ -69,7 +69,7 @@ export class Ring {
     return this.#rows.subarray(at * this.width, (at + to - from) * this.width);
   }
 
-  /** What `restore` needs. */
+  /** State for `restore`. */
   save(): { readonly start: number; readonly rows: Float32Array } {
     return { start: this.#first, rows: this.view(this.#first, this.end).slice() };
   }
@@ -82,10 +82,10 @@ export class Ring {
   }
 }
 
-/** Filterbank frames at 16 kHz: one every 10 ms, each of 25 ms. */
+/** Filterbank frames at 16 kHz: every 10 ms, 25 ms long. */
 const FBANK_SHIFT_SAMPLES = 160;
 const FBANK_SIZE_SAMPLES = 400;
-/** Trunk frames whose statistics are kept together: 0.2 s of a trunk with 25 frames a second. */
+/** Trunk frames whose statistics form a block: 0.2 s of a trunk with 25 frames per second. */
 const FRAMES_PER_BLOCK = 5;
 const VARIANCE_FLOOR = 1e-5;
 
@@ -99,16 +99,16 @@ export interface StreamBufferState {
 }
 
 /**
- * The last seconds of a stream in the forms that the models need: samples, filterbank, and sums of the embedding
- * trunk's frames in blocks of a fifth of a second, each computed once as the audio comes. Mean and deviation of any set
- * of blocks follow from their sums. Features are normalised over the last ten seconds, as far as they go.
+ * The last seconds of a stream as samples, filterbank features, and sums of the embedding trunk's frames in blocks of
+ * 0.2 s, each computed once. Mean and deviation of any set of blocks follow from their sums. Features are normalised
+ * over up to ten seconds of past.
  */
 export class StreamBuffer {
   readonly #samples: Ring;
   readonly #feats = new Ring(BANDS, LIVE.normalisationFrames + 200);
-  /** A row a block: sums of the values and of their squares, [2, channels]. */
+  /** One row per block: sums of the values and of their squares, [2, channels]. */
   #blocks: Ring | undefined;
-  /** Rows of the blocks after those, computed before their right context was complete. */
+  /** Rows of the following blocks, computed before their right context was complete. */
   #provisional: Float32Array[] = [];
 
   constructor(
@@ -129,7 +129,7 @@ export class StreamBuffer {
     return FRAMES_PER_BLOCK * (embedding.form === 'split' ? embedding.info.frameStride : 2) * FBANK_SHIFT_SAMPLES;
   }
 
-  /** Blocks that an embedding can be taken of: [from, to). */
+  /** Blocks from which an embedding can be taken: [from, to). */
   get blocks(): { readonly from: number; readonly to: number } {
     if (this.engine.embedding.form === 'split') {
       return { from: this.#blocks?.start ?? 0, to: (this.#blocks?.end ?? 0) + this.#provisional.length };
@@ -146,12 +146,12 @@ export class StreamBuffer {
     this.#feats.push(this.engine.filterbank.compute(this.#samples.view(from, this.end)));
   }
 
-  /** First sample that is still there. */
+  /** First sample that is still stored. */
   get start(): number {
     return this.#samples.start;
   }
 
-  /** The samples [from, to), zeros before the stream began. */
+  /** The samples [from, to); zeros before the start of the stream. */
   samples(from: number, to: number): Float32Array {
     const out = new Float32Array(to - from);
     const first = Math.max(0, from);
@@ -160,8 +160,8 @@ export class StreamBuffer {
   }
 
   /**
-   * Runs the trunk over what has come since the last call; the last frames again at the next one, when all of their
-   * context is there.
+   * Runs the trunk over the audio since the last call. The last frames run again in the next call, with their full
+   * context.
    */
   async runTrunk(): Promise<void> {
     const { embedding } = this.engine;
@@ -188,7 +188,7 @@ export class StreamBuffer {
     return new Ring(2 * channels, Math.ceil(Math.max(windowSamples, memorySamples) / this.blockSamples) + 1);
   }
 
-  /** Features [from, end) with the floor and the mean of the last ten seconds. */
+  /** Features [from, end), normalised by the floor and the mean of the last ten seconds. */
   #normalised(from: number): Float32Array {
     const start = Math.max(this.#feats.start, Math.min(from, this.#feats.end - LIVE.normalisationFrames));
     const feats = this.#feats.view(start, this.#feats.end);
@@ -197,7 +197,7 @@ export class StreamBuffer {
 
   /**
    * Embedding of the speech in some blocks.
-   * @param blocks that are there, see `blocks`
+   * @param blocks indices in the range of `blocks`
    * @returns [dimension] of unit length; undefined for no blocks
    */
   async embed(blocks: readonly number[]): Promise<Float32Array | undefined> {
@@ -257,7 +257,7 @@ export class StreamBuffer {
   }
 }
 
-/** A block's row, of values [frames, channels] from `offset` on. */
+/** Row of a block. @param values [frames, channels], the block starts at `offset` */
 function sumsOf(values: Float32Array, offset: number, channels: number): Float32Array {
   const row = new Float32Array(2 * channels);
   for (let frame = 0; frame < FRAMES_PER_BLOCK; frame++) {
@@ -270,7 +270,7 @@ function sumsOf(values: Float32Array, offset: number, channels: number): Float32
   return row;
 }
 
-/** Blocks of a stream that embeddings can be taken of; `StreamBuffer` is one. */
+/** Blocks of a stream from which embeddings can be taken; implemented by `StreamBuffer`. */
 export interface BlockSource {
   readonly blockSamples: number;
   readonly blocks: { readonly from: number; readonly to: number };
@@ -278,8 +278,8 @@ export interface BlockSource {
 }
 
 /**
- * The blocks inside [fromSample, toSample) of which most frames are kept; undefined where they hold too little speech
- * for an embedding.
+ * The blocks inside [fromSample, toSample) of which most frames are kept; undefined if they are too short for an
+ * embedding.
  *
  * @param keeps whether a frame of the stream belongs to the embedding
  */

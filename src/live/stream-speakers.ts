@@ -12,7 +12,7 @@ import type { LiveEngine } from './live-session.ts';
 export interface Voice {
   /** [dimension] of unit length */
   readonly embedding: Float32Array;
-  /** Speech alone that it was taken of. */
+  /** Clean speech that it was taken from. */
   readonly seconds: number;
 }
 
@@ -20,24 +20,24 @@ export interface Voice {
 export interface Item extends Voice {
   /** Number among the windows whose voices are items; −1 − n for joined items. */
   readonly window: number;
-  /** Index of a speaker. */
   label: number;
 }
 
 /**
- * Items of a speaker that are not joined while there are others to join: a speaker of long ago would soon be one item,
- * and forgotten.
+ * A speaker keeps this number of items as long as others have more to join. Otherwise the items of a speaker who is
+ * silent for long would soon be joined into one.
  */
-const FEW_ITEMS = 10;
+const MIN_KEPT_ITEMS = 10;
 
 /**
- * Joins neighbours of one speaker, the oldest first, until the items are few enough. Speakers who alternate leave no
- * neighbours: then the two oldest items of the speaker with most are joined. No speaker loses the last item.
+ * Joins adjacent items of one speaker, the oldest first, until at most `maxItems` remain. If speakers alternate there
+ * are none: then the two oldest items of the speaker with the most items are joined. A speaker keeps at least one item,
+ * unless all have only one.
  */
-export function thinned(all: readonly Item[], most: number): Item[] {
+export function thinned(all: readonly Item[], maxItems: number): Item[] {
   let items = [...all];
-  while (items.length > Math.max(1, most)) {
-    const kept = withNeighboursJoined(items, items.length - most);
+  while (items.length > Math.max(1, maxItems)) {
+    const kept = withNeighboursJoined(items, items.length - maxItems);
     items = kept.length < items.length ? kept : withOldestJoined(items);
   }
   return items;
@@ -50,7 +50,7 @@ function withNeighboursJoined(items: readonly Item[], surplus: number): Item[] {
   for (let at = 0; at < items.length; at++) {
     const [item, next] = [items[at], items[at + 1]];
     const count = counts.get(item.label)!;
-    if (left > 0 && next?.label === item.label && count > FEW_ITEMS) {
+    if (left > 0 && next?.label === item.label && count > MIN_KEPT_ITEMS) {
       kept.push(joined(item, next));
       counts.set(item.label, count - 1);
       at++;
@@ -63,8 +63,8 @@ function withNeighboursJoined(items: readonly Item[], surplus: number): Item[] {
 }
 
 /**
- * Joins the two oldest items of the label with most items, the lowest such label; drops the oldest item of all where
- * every label has one.
+ * Joins the two oldest items of the label with the most items, of equal ones the lowest label. If every label has one
+ * item, drops the oldest.
  */
 function withOldestJoined(items: readonly Item[]): Item[] {
   const [label, count] = [...countsOf(items)].sort((a, b) => b[1] - a[1] || a[0] - b[0])[0];
@@ -80,16 +80,16 @@ function countsOf(items: readonly Item[]): Map<number, number> {
   return counts;
 }
 
-/** Seconds add up, although the windows of items overlap. */
+/** Joins two items. Seconds are added, although the windows of items overlap. */
 function joined(a: Item, b: Item): Item {
   const seconds = a.seconds + b.seconds;
   const embedding = a.embedding.map((value, d) => (a.seconds * value + b.seconds * b.embedding[d]) / seconds);
   normalise(embedding, 0, embedding.length);
-  // A window of its own, as representatives have: it is no longer kept apart from items of its old window.
+  // A separate window, as for representatives: the joined item may share a cluster with items of its old window.
   return { embedding, seconds, window: a.window < 0 ? a.window : -1 - a.window, label: a.label };
 }
 
-/** Items as the clustering of a recording takes them. */
+/** Items in the form of the clustering of recordings. */
 function asLocalSpeakers(items: readonly Item[], dimension: number): Representing {
   const seconds = Float32Array.from(items, (item) => item.seconds);
   return {
@@ -107,7 +107,7 @@ function asLocalSpeakers(items: readonly Item[], dimension: number): Representin
   };
 }
 
-/** As stored in a snapshot: `look` is an item's window, `young` are `#unconfirmed`, `heard` are `#voiceSums`. */
+/** As stored in a snapshot: `look` is an item's window, `young` is `#unconfirmed`, `heard` is `#voiceSums`. */
 export interface SpeakersState {
   readonly items: readonly (Omit<Item, 'window'> & { readonly look: number })[];
   readonly labels: number;
@@ -120,21 +120,21 @@ export interface SpeakersState {
 }
 
 /**
- * The speakers of a stream so far. A new speaker is the mean of its voices so far. From time to time all voices are
- * clustered as those of a recording, and each cluster takes the label that most of its speech had. So of two labels of
- * one person one falls out of use, and a label that two people shared stays with one of them; events that were sent
- * stay as they are. When all labels are given, a new speaker gets one that is out of use.
+ * The speakers of a stream so far. The centroid of a new speaker is the mean of its voices. At intervals all voices are
+ * clustered as for a recording, and each cluster gets the label that most of its speech had. If one person had two
+ * labels, one becomes unused; if two people shared a label, one of them keeps it. Sent events do not change. When the
+ * maximum number of labels is reached, a new speaker gets an unused label.
  */
 export class Speakers {
   #items: Item[] = [];
   #labels = 0;
-  /** By label; undefined for one that fell out of use. */
+  /** By label; undefined for an unused one. */
   #centroids: (Float32Array | undefined)[] = [];
-  /** By label: sum of the voices so far; undefined once a clustering has confirmed the label. */
+  /** By label: sum of the voices so far; undefined after a clustering. */
   #unconfirmed: (Float32Array | undefined)[] = [];
   /** By label: sum of all voices that were assigned to it. */
   #voiceSums: Float32Array[] = [];
-  /** By label: speech alone in the longest of these voices. A sum would count the overlap of windows many times. */
+  /** By label: clean speech in the longest of these voices. A sum would count overlapping windows several times. */
   #longestSeconds: number[] = [];
   #shift: Float32Array;
   #reclusteredAt = 0;
@@ -143,7 +143,7 @@ export class Speakers {
   constructor(
     private readonly engine: Pick<LiveEngine, 'embedding' | 'plda'>,
     private readonly maxSpeakers: number,
-    /** Length of the windows that voices are taken of. */
+    /** Length of the windows that voices are taken from. */
     private readonly windowSamples: number,
     private readonly pause: () => Promise<void>,
   ) {
@@ -162,41 +162,42 @@ export class Speakers {
     return Array.from({ length: this.#labels }, (_, label) => label).filter((label) => this.#centroids[label]);
   }
 
-  /** Whether no label is left for another speaker. */
+  /** Whether there is no label for another speaker. */
   get isFull(): boolean {
     return this.#labels >= this.maxSpeakers && this.#unused().length === 0;
   }
 
-  /** Cosine similarity of a voice to a speaker in use; −1 for one that is not. */
+  /** Cosine similarity of a voice to the speaker of a label; −1 for an unused label. */
   similarity(embedding: Float32Array, label: number): number {
     const centroid = this.#centroids[label];
     return centroid === undefined ? -1 : dot(this.#shifted(embedding), 0, centroid, 0, centroid.length);
   }
 
   /**
-   * A label for a new speaker; not to be called when full. A voice similar to the last speaker of an unused label gets
-   * that label again: with little speech a clustering may have joined the two wrongly.
+   * Adds a speaker; must not be called when full. A voice similar to the last speaker of an unused label gets that
+   * label again: with little speech a clustering may have wrongly joined the two.
    *
-   * @param continuity [labels] share of the speech that was sent as each label's
+   * @param continuity [labels] share of the speech that was sent under each label
+   * @returns the label
    */
   add(voice?: Voice, continuity?: Float64Array): number {
     const unused = this.#unused();
-    const again = voice && this.#mostSimilar(voice.embedding, unused, continuity);
-    const label = again ?? (this.#labels < this.maxSpeakers ? this.#labels++ : unused[0]);
+    const reused = voice && this.#mostSimilar(voice.embedding, unused, continuity);
+    const label = reused ?? (this.#labels < this.maxSpeakers ? this.#labels++ : unused[0]);
     this.#centroids[label] = undefined;
     this.#unconfirmed[label] = new Float32Array(this.#shift.length);
     this.#voiceSums[label] ??= new Float32Array(this.#shift.length);
-    if (again === undefined) this.#forget(label);
+    if (reused === undefined) this.#clearVoices(label);
     return label;
   }
 
-  /** The label goes to another person. */
-  #forget(label: number): void {
+  /** Clears the voices of a label, for another person. */
+  #clearVoices(label: number): void {
     this.#voiceSums[label].fill(0);
     this.#longestSeconds[label] = 0;
   }
 
-  /** The label, if any, whose last speaker an embedding is similar to. */
+  /** The label, if any, whose last speaker is similar to an embedding. */
   #mostSimilar(embedding: Float32Array, labels: readonly number[], continuity?: Float64Array): number | undefined {
     const own = this.#shifted(embedding);
     let best: number | undefined;
@@ -226,9 +227,9 @@ export class Speakers {
   }
 
   /**
-   * Clusters all items again, where it is due or the stream has ended.
+   * Clusters all items if it is due or the stream has ended.
    *
-   * @param nowSeconds of the stream
+   * @param nowSeconds time in the stream
    * @returns whether it clustered
    */
   async recluster(nowSeconds: number, isLast = false): Promise<boolean> {
@@ -262,7 +263,7 @@ export class Speakers {
   }
 
   /**
-   * Voice of a speaker in use, to be compared with known voices: of its items, or of all its voices while it has none.
+   * Voice of a speaker in use, for comparison with known voices: from its items, or from all its voices without items.
    */
   voiceOf(label: number): SpeakerVoice {
     const embeddingId = this.engine.embedding.info.id;
@@ -302,7 +303,7 @@ export class Speakers {
     this.#reclusteredAt = state.reclusteredAt;
   }
 
-  /** Labels that were given and fell out of use. */
+  /** Labels that were in use before. */
   #unused(): number[] {
     return Array.from({ length: this.#labels }, (_, label) => label).filter(
       (label) => this.#centroids[label] === undefined && this.#unconfirmed[label] === undefined,
@@ -317,7 +318,7 @@ export class Speakers {
 
   /**
    * The label of each cluster: the one that most of its speech had, each label once. Other clusters get new labels,
-   * then unused ones; −1 where none is left.
+   * then unused ones; −1 if there are none.
    */
   #keepLabels(clusterOf: Int32Array, clusters: number): number[] {
     const shared = new Float64Array(clusters * this.#labels);
@@ -333,7 +334,7 @@ export class Speakers {
       if (label >= 0) return label;
       if (this.#labels < this.maxSpeakers) return this.add();
       const other = unused.shift();
-      if (other !== undefined) this.#forget(other);
+      if (other !== undefined) this.#clearVoices(other);
       return other ?? -1;
     });
   }

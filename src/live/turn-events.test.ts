@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { SentActivity } from './turn-events.ts';
 
-it('keeps the labels that were sent as talking, alone or with others, and forgets old frames', () => {
+it('keeps the labels of each sent frame, and drops old frames', () => {
   const sent = new SentActivity();
   sent.remember(10, 100);
   for (let frame = 0; frame < 10; frame++) sent.add(frame, 7);
@@ -14,7 +14,7 @@ it('keeps the labels that were sent as talking, alone or with others, and forget
   const restored = new SentActivity();
   restored.restore(sent.save());
   expect(restored.count(9)).toBe(1);
-  // Further ahead than all that is remembered.
+  // Further ahead than the kept frames.
   sent.remember(1000, 100);
   expect([sent.from, sent.count(950)]).toEqual([900, 0]);
 });

@@ -1,19 +1,19 @@
 import { LIVE } from './live-parameters.ts';
 import type { TurnEvent } from './live-session.ts';
 
-/** Starts and ends of turns, by label. */
+/** `Turns` as stored in a snapshot, by label. */
 export interface TurnsState {
   readonly openSince: readonly number[];
   readonly lastEnd: readonly number[];
   readonly numbers: readonly number[];
 }
 
-/** −1: not open. */
+/** Stored in place of a start frame if no turn is open. */
 const CLOSED = -1;
 
 /**
- * Turns of each label from its active frames. A turn begins with enough speech and ends with enough silence, as far as
- * the window shows. Labels get their public numbers when they are first sent.
+ * Builds the turns of each label from its active frames. A turn starts with enough speech and ends with enough silence,
+ * as far as the window reaches. Labels get their public numbers when they are first sent.
  */
 export class Turns {
   /** By label: frame at which the open turn began. */
@@ -28,9 +28,9 @@ export class Turns {
   /**
    * Decides about the frames [from, to) of a label.
    *
-   * @param isActive whether the label talks in a frame; frames before `windowEnd` can be asked for
-   * @param earliest frame from which on a turn may begin that has been held back until now
-   * @returns events with frames in the place of times
+   * @param isActive whether the label talks in a frame before `windowEnd`
+   * @param earliest first frame at which a turn that was held back may start
+   * @returns events with frames instead of times
    */
   decide(
     label: number,
@@ -68,18 +68,18 @@ export class Turns {
     return (this.#openSince[label] ?? CLOSED) !== CLOSED;
   }
 
-  /** Closes a turn at a frame, which is moved behind its start where need be. */
+  /** Closes a turn at a frame, or at the first frame after its start if that is later. @returns the end frame */
   end(label: number, frame: number): number {
     return this.#close(label, frame);
   }
 
-  /** The public number of a label. */
+  /** The public number of a label; gives it the next one if it has none. */
   numberOf(label: number): number {
     const known = this.#numbers.indexOf(label);
     return known >= 0 ? known : this.#numbers.push(label) - 1;
   }
 
-  /** Whether a label has a number. */
+  /** Whether a label has a public number. */
   hasNumber(label: number): boolean {
     return this.#numbers.includes(label);
   }
@@ -107,7 +107,7 @@ export class Turns {
   }
 }
 
-/** Events in the order of their times; an end before a start of the same moment. */
+/** Sorts events by time; at equal times ends come before starts. */
 export function inOrder(events: TurnEvent[]): TurnEvent[] {
   const rank = (event: TurnEvent) => (event.kind === 'end' ? 0 : 1);
   return events.sort((a, b) => a.timestampSeconds - b.timestampSeconds || rank(a) - rank(b) || a.speaker - b.speaker);
@@ -118,7 +118,7 @@ export interface SentActivityState {
   readonly bits: Uint8Array;
 }
 
-/** Labels that were sent as talking in the last frames: a bit a label, of which there are at most eight. */
+/** Labels that were sent as talking in the last frames: one bit per label, of at most eight. */
 export class SentActivity {
   /** Frame of the first byte. */
   #from = 0;
@@ -148,7 +148,7 @@ export class SentActivity {
     this.#bits[frame - this.#from] |= 1 << label;
   }
 
-  /** Makes room for the frames up to `until`, and forgets all but the last `kept` of them. */
+  /** Extends the buffer to the frames before `until` and drops all but the last `kept`. */
   remember(until: number, kept: number): void {
     const from = Math.max(0, until - kept);
     const next = new Uint8Array(until - from);

@@ -10,14 +10,14 @@ const span = (startSeconds: number, endSeconds: number, speaker = 0): SpeakerSpa
 const pieces = (turns: readonly SpeakerSpan[], maxSeconds = 30, durationSeconds = 1000) =>
   piecesOf({ durationSeconds, turns, exclusiveTurns: turns }, maxSeconds);
 
-it('sends what is short as one piece, with some of the silence around it', () => {
+it('makes one piece of short speech, with a margin of silence', () => {
   expect(pieces([span(1, 4), span(3, 9, 1)])).toEqual([
     { audio: { startSeconds: 0.5, endSeconds: 9.5 }, owned: { startSeconds: 0.5, endSeconds: 9.5 } },
   ]);
   expect(pieces([span(0.1, 10)], 30, 10.2)[0].audio).toEqual({ startSeconds: 0, endSeconds: 10.2 });
 });
 
-it('cuts at the longest pause of the second half', () => {
+it('cuts at the longest pause in the second half of a piece', () => {
   const cut = pieces([span(0, 10), span(13, 15), span(15.5, 20), span(22, 26), span(26.2, 40)]);
   expect(cut.map(({ owned }) => owned)).toEqual([
     { startSeconds: 0, endSeconds: 20.5 },
@@ -25,7 +25,7 @@ it('cuts at the longest pause of the second half', () => {
   ]);
 });
 
-it('sends nothing of long silences, and no pieces where nobody speaks', () => {
+it('leaves out long silences, and makes no pieces without speech', () => {
   expect(pieces([span(0, 3), span(9, 12)]).map(({ audio }) => audio)).toEqual([
     { startSeconds: 0, endSeconds: 3.5 },
     { startSeconds: 8.5, endSeconds: 12.5 },
@@ -33,7 +33,7 @@ it('sends nothing of long silences, and no pieces where nobody speaks', () => {
   expect(pieces([])).toEqual([]);
 });
 
-it('cuts speech without pauses at a change of speakers, else at the maximum length, without gaps', () => {
+it('cuts speech without pauses at a change of speakers, or at the maximum length', () => {
   const changing = pieces([span(0, 20), span(20, 50, 1)]);
   expect(changing.map(({ owned }) => owned)).toEqual([
     { startSeconds: 0, endSeconds: 20 },
@@ -47,7 +47,7 @@ it('cuts speech without pauses at a change of speakers, else at the maximum leng
   expect(second.owned.startSeconds).toBe(27);
 });
 
-it('cuts any recording into pieces that are short enough, own each moment of speech once, and come in order', () => {
+it('makes ordered pieces within the maximum length that own each moment of speech once', () => {
   const turns = Array.from({ length: 3000 }, (_, i) => span(7 * i, 7 * i + 3 + ((i * 37) % 50) / 10, i % 5));
   const cut = pieces(turns, 60, 22_000);
   cut.forEach(({ audio, owned }, index) => {

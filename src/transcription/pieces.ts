@@ -15,7 +15,7 @@ export interface Piece {
 const LONG_PAUSE_SECONDS = 5;
 /** Audio sent before and after a piece at a pause: the edges of turns may cut off a sound. */
 const PAUSE_MARGIN_SECONDS = 0.5;
-/** The same at a cut inside speech. */
+/** Audio sent before and after a cut inside speech. */
 const SPEECH_MARGIN_SECONDS = 1.5;
 /** A piece is cut after this share of its maximum length at the earliest. */
 const EARLIEST_CUT_SHARE = 0.5;
@@ -31,8 +31,8 @@ export function piecesOf({ durationSeconds, turns, exclusiveTurns }: SpeakerTurn
   const longest = maxSeconds - 2 * SPEECH_MARGIN_SECONDS;
   const changes = exclusiveTurns.map(({ startSeconds }) => startSeconds);
   const owned: { span: Span; isCutBefore: boolean; isCutAfter: boolean }[] = [];
-  for (const stretch of stretchesOf(joined(turns))) {
-    let rest = stretch;
+  for (const group of groupsOf(joined(turns))) {
+    let rest = group;
     let isCutBefore = false;
     for (let cut = cutOf(rest, longest, changes); cut; cut = cutOf(rest, longest, changes)) {
       owned.push({ span: cut.before, isCutBefore, isCutAfter: cut.isInSpeech });
@@ -68,14 +68,14 @@ const pauseMargin = (pauseSeconds: number): number => Math.min(PAUSE_MARGIN_SECO
 const endOf = (spans: readonly Span[]): number => spans[spans.length - 1].endSeconds;
 
 /** Groups of speech spans, separated by long pauses. */
-function stretchesOf(speech: readonly Span[]): Span[][] {
-  const stretches: Span[][] = [];
+function groupsOf(speech: readonly Span[]): Span[][] {
+  const groups: Span[][] = [];
   for (const span of speech) {
-    const last = stretches.at(-1);
+    const last = groups.at(-1);
     if (last && span.startSeconds - endOf(last) < LONG_PAUSE_SECONDS) last.push(span);
-    else stretches.push([span]);
+    else groups.push([span]);
   }
-  return stretches;
+  return groups;
 }
 
 interface Cut {
@@ -84,24 +84,24 @@ interface Cut {
   readonly isInSpeech: boolean;
 }
 
-/** @returns undefined if the stretch is short enough */
-function cutOf(stretch: Span[], longest: number, changes: readonly number[]): Cut | undefined {
-  const from = stretch[0].startSeconds;
-  if (endOf(stretch) - from <= longest) return undefined;
+/** @returns undefined if the group is short enough */
+function cutOf(group: Span[], longest: number, changes: readonly number[]): Cut | undefined {
+  const from = group[0].startSeconds;
+  if (endOf(group) - from <= longest) return undefined;
   const earliest = from + EARLIEST_CUT_SHARE * longest;
   let best = 0;
   let longestPause = 0;
-  for (let at = 1; at < stretch.length && stretch[at - 1].endSeconds - from <= longest; at++) {
-    const pause = stretch[at].startSeconds - stretch[at - 1].endSeconds;
-    if (stretch[at - 1].endSeconds >= earliest && pause > longestPause) [best, longestPause] = [at, pause];
+  for (let at = 1; at < group.length && group[at - 1].endSeconds - from <= longest; at++) {
+    const pause = group[at].startSeconds - group[at - 1].endSeconds;
+    if (group[at - 1].endSeconds >= earliest && pause > longestPause) [best, longestPause] = [at, pause];
   }
   if (best > 0) {
-    const before = { startSeconds: from, endSeconds: stretch[best - 1].endSeconds };
-    return { before, after: stretch.slice(best), isInSpeech: false };
+    const before = { startSeconds: from, endSeconds: group[best - 1].endSeconds };
+    return { before, after: group.slice(best), isInSpeech: false };
   }
   const change = changes.findLast((seconds) => seconds >= earliest && seconds <= from + longest);
   const at = change ?? from + longest;
-  const after = stretch
+  const after = group
     .filter(({ endSeconds }) => endSeconds > at)
     .map(({ startSeconds, endSeconds }) => ({ startSeconds: Math.max(at, startSeconds), endSeconds }));
   return { before: { startSeconds: from, endSeconds: at }, after, isInSpeech: true };

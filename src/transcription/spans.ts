@@ -1,4 +1,4 @@
-/** A stretch of time, in seconds. */
+/** A span of time, in seconds. */
 export interface Span {
   readonly startSeconds: number;
   readonly endSeconds: number;

@@ -22,7 +22,7 @@ const talk = (turns: readonly SpeakerSpan[], exclusiveTurns = turns): SpeakerTur
   exclusiveTurns,
 });
 
-it('97 of 100 words that are said alone have the right speaker, and 90 of 100 in overlap', async () => {
+it('assigns 97 % of words correctly without overlap, and 90 % in overlap', async () => {
   const counts = { alone: { right: 0, all: 0 }, overlap: { right: 0, all: 0 } };
   for (let seed = 1; seed <= 20; seed++) {
     const { words, ...turns } = conversation({ seed, sentences: 60, speakers: 2 + (seed % 4) });
@@ -49,12 +49,12 @@ it('97 of 100 words that are said alone have the right speaker, and 90 of 100 in
 describe('speakersOfWords', () => {
   const turns = [span(0, 0, 3), span(1, 2, 6)];
 
-  it('gives a word to who speaks there alone', async () => {
+  it('assigns a word to the only active speaker', async () => {
     expect(await speakersOfWords(wordsFrom(0, 'one two three'), talk(turns))).toEqual([0, 0, 0]);
     expect(await speakersOfWords(wordsFrom(4, 'one two three'), talk(turns))).toEqual([1, 1, 1]);
   });
 
-  it('gives a word in a gap to the nearest turn, however far away, and none where nobody speaks at all', async () => {
+  it('assigns a word in a gap to the nearest turn, and returns nothing without turns', async () => {
     expect(await speakersOfWords(wordsFrom(6.5, 'late'), talk(turns))).toEqual([1]);
     expect(await speakersOfWords(wordsFrom(50, 'later'), talk(turns))).toEqual([1]);
     expect(await speakersOfWords(wordsFrom(6.2, 'late'), talk([...turns, span(2, 7, 8)]))).toEqual([1]);
@@ -62,7 +62,7 @@ describe('speakersOfWords', () => {
     expect(await speakersOfWords(wordsFrom(0, 'nobody'), talk([]))).toEqual([]);
   });
 
-  it('leaves a sentence whole that continues in overlap, and never gives two words at once to one person', async () => {
+  it('keeps sentences whole in overlap, with one speaker for each', async () => {
     const first = wordsFrom(0.9, 'this goes on to the end.');
     expect(await speakersOfWords(first, talk(turns))).toEqual([0, 0, 0, 0, 0, 0]);
     const second = wordsFrom(2, 'wait a minute please');
@@ -73,13 +73,13 @@ describe('speakersOfWords', () => {
     );
   });
 
-  it("does not split a sentence for a single word that may be either's", async () => {
+  it('does not split a sentence for a single ambiguous word', async () => {
     const turns = [span(0, 0, 4), span(1, 1.2, 1.5)];
     const exclusive = [span(0, 0, 1.2), span(1, 1.2, 1.5), span(0, 1.5, 4)];
     expect(await speakersOfWords(wordsFrom(0, 'a b c d e f g h'), talk(turns, exclusive))).toEqual(Array(8).fill(0));
   });
 
-  it('takes a day of words', async () => {
+  it('assigns the words of a day', async () => {
     const day = Array.from({ length: 8640 }, (_, i) => span(i % 3, 10 * i, 10 * i + 10.5));
     const words = day.flatMap(({ startSeconds }) =>
       wordsFrom(startSeconds, 'ten seconds of talk and then another one'),
@@ -90,7 +90,7 @@ describe('speakersOfWords', () => {
 });
 
 describe('spokenTurns', () => {
-  it('joins the words of a speaker, with white space where the language has some', async () => {
+  it('joins the words of a speaker, with white space if the language has it', async () => {
     const words = [...wordsFrom(0, 'Good morning.'), ...wordsFrom(0.6, 'Hello!'), ...wordsFrom(5, 'Well,')];
     expect(spokenTurns(words, [0, 0, 1, 1])).toMatchObject([
       { speaker: 0, text: 'Good morning.', startSeconds: 0, endSeconds: 0.6 },

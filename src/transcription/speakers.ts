@@ -16,9 +16,9 @@ const NEAR_SECONDS = 2;
 const TURN_PAUSE_SECONDS = 2;
 const SENTENCE_END = /[.!?…。！？؟।]["'”’»)\]]*$/u;
 
-/** Some tens of milliseconds of work. */
+/** Words between two pauses, tens of milliseconds of work. */
 const WORDS_BETWEEN_PAUSES = 2000;
-/** Hypotheses that are kept. */
+/** Number of hypotheses that are kept. */
 const BEAM = 12;
 /** A word that ended longer ago has no influence on later words. */
 const FORGOTTEN_SECONDS = 1;

@@ -109,13 +109,13 @@ function wordsOf(text: string): { text: string; isSpaced: boolean }[] {
  */
 function spreadOver(segment: TimedText, speech: readonly Span[]): Word[] {
   const words = wordsOf(segment.text);
-  const heard = speech
+  const speechSpans = speech
     .map((span) => ({
       startSeconds: Math.max(span.startSeconds, segment.startSeconds),
       endSeconds: Math.min(span.endSeconds, segment.endSeconds),
     }))
     .filter(({ startSeconds, endSeconds }) => endSeconds > startSeconds);
-  const spans = heard.length > 0 ? heard : [segment];
+  const spans = speechSpans.length > 0 ? speechSpans : [segment];
   const totalSeconds = spans.reduce((sum, { startSeconds, endSeconds }) => sum + endSeconds - startSeconds, 0);
   const lengths = words.map(({ text }) => text.length + 1);
   const totalLength = lengths.reduce((sum, length) => sum + length, 0);
@@ -173,7 +173,7 @@ const MAX_REPETITIONS = 6;
  */
 export function plausibleWords(words: readonly Word[], speech: readonly Span[], durationSeconds: number): Word[] {
   const walk = new SpanWalk(joined(speech));
-  const heard: Word[] = [];
+  const spoken: Word[] = [];
   let last = 0;
   for (const word of words) {
     const spans = walk.near(word, TURN_SLACK_SECONDS);
@@ -183,10 +183,10 @@ export function plausibleWords(words: readonly Word[], speech: readonly Span[], 
     const begin = isLong && speechOfWord ? Math.max(word.startSeconds, speechOfWord.startSeconds) : word.startSeconds;
     const startSeconds = Math.min(Math.max(0, last, begin), durationSeconds - MIN_WORD_SECONDS);
     const end = Math.min(word.endSeconds, startSeconds + MAX_WORD_SECONDS, durationSeconds);
-    heard.push({ ...word, startSeconds, endSeconds: Math.max(end, startSeconds + MIN_WORD_SECONDS) });
+    spoken.push({ ...word, startSeconds, endSeconds: Math.max(end, startSeconds + MIN_WORD_SECONDS) });
     last = startSeconds;
   }
-  return withoutLoops(heard);
+  return withoutLoops(spoken);
 }
 
 /** Keeps one repetition of each loop. */

@@ -1,13 +1,13 @@
 import type { Diarization, SpeakerVoice } from '../diarization/diarization.ts';
 
-/** Less speech of one person than this makes no voiceprint. */
+/** Minimum speech of one person for a voiceprint. */
 const MIN_SPEECH_SECONDS = 1;
-/** Less than this makes one with a warning. */
+/** A voiceprint of less speech comes with a warning. */
 const GOOD_SPEECH_SECONDS = 5;
-/** Speech of others below both bounds counts as a mistake of the diarization, and is left out with a warning. */
+/** Speech of other voices below either bound is left out with a warning: it may be an error of the diarization. */
 const MAX_OTHER_SECONDS = 2;
 const MAX_OTHER_SHARE = 0.2;
-/** Voices that are at least so likely the same person's are taken for one: log-odds. */
+/** Voices with at least these log-odds count as the same person. */
 const SAME_PERSON_LOG_ODDS = 0;
 
 type EnrolmentFault =
@@ -19,8 +19,8 @@ export type Enrolment =
   | { readonly ok: false; readonly error: EnrolmentFault };
 
 /**
- * The voice of a recording of one person: that of the speaker who talks most. Refused where others talk too, or hardly
- * anybody.
+ * The voice of the speaker who talks most in a recording of one person. Fails if other people talk too, or if there is
+ * too little speech.
  *
  * @param diarization with voices
  * @param sameLogOdds log-odds that two voices are one person's
@@ -31,16 +31,18 @@ export function enrol(diarization: Diarization, sameLogOdds: (a: SpeakerVoice, b
   const main = seconds.indexOf(Math.max(...seconds));
   const voice = voices[main];
   if (voice === undefined || !hasEnoughSpeech(voice)) {
-    // Downwards: 0.98 s would be reported as the required 1.0 s.
+    // Rounded down: 0.98 s must not be reported as the required 1.0 s.
     const found = (Math.floor(10 * (voice?.secondsAlone ?? 0)) / 10).toFixed(1);
-    const message = `The recording holds ${found} s of speech of one person; a voiceprint needs at least ${MIN_SPEECH_SECONDS} s.`;
+    const needed = `a voiceprint needs at least ${MIN_SPEECH_SECONDS} s.`;
+    const message = `The recording holds ${found} s of speech of one person; ${needed}`;
     return { ok: false, error: { kind: 'too_little_speech', message } };
   }
   const others = voices.filter((other, index) => index !== main && sameLogOdds(voice, other) < SAME_PERSON_LOG_ODDS);
   const otherSeconds = others.reduce((sum, other) => sum + seconds[voices.indexOf(other)], 0);
   const total = seconds.reduce((sum, value) => sum + value, 0);
   if (otherSeconds >= MAX_OTHER_SECONDS && otherSeconds >= MAX_OTHER_SHARE * total) {
-    const message = `The recording holds more than one voice (${otherSeconds.toFixed(1)} s of others); send one person's voice alone.`;
+    const found = `more than one voice (${otherSeconds.toFixed(1)} s of others)`;
+    const message = `The recording holds ${found}; send one person's voice alone.`;
     return { ok: false, error: { kind: 'several_speakers', message } };
   }
   const warnings = [];
@@ -53,7 +55,7 @@ export function enrol(diarization: Diarization, sameLogOdds: (a: SpeakerVoice, b
   return { ok: true, value: { voice, ...(warnings.length > 0 && { warning: warnings.join(' ') }) } };
 }
 
-/** Whether a voiceprint can be made of a voice. */
+/** Whether a voice has enough speech for a voiceprint. */
 export const hasEnoughSpeech = ({ embedding, secondsAlone }: SpeakerVoice): boolean =>
   embedding.length > 0 && secondsAlone >= MIN_SPEECH_SECONDS;
 

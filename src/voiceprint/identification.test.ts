@@ -14,23 +14,23 @@ const voice = (embedding: Float32Array, secondsAlone = 10): SpeakerVoice => ({
 });
 const parameters = { slope: 2, offset: -0.5 };
 
-it('is a logistic map of the cosine similarity', () => {
+it('logOddsOf is linear in the cosine similarity', () => {
   const [a, b] = [voice(unit(1, 0)), voice(unit(1, 1))];
   const odds = logOddsOf([a], [a, b], parameters);
   expect(odds[0]).toBeCloseTo(2 - 0.5, 6);
   expect(odds[1]).toBeCloseTo(2 * Math.SQRT1_2 - 0.5, 6);
 });
 
-it('does not depend on which of the two was enrolled', () => {
+it('logOddsOf is symmetric', () => {
   const [a, b] = [voice(unit(1, 0.2)), voice(unit(0.1, 1))];
   expect(logOddsOf([a], [b], parameters)).toEqual(logOddsOf([b], [a], parameters));
 });
 
-it('orders voices that are all unlike somebody: the first of them was the likeliest', () => {
+it('orders voices that are all very dissimilar to a speaker', () => {
   const steep = { slope: 200, offset: 0 };
-  const [stranger, nobody] = [voice(unit(0, 1)), voice(new Float32Array(0), 0)];
-  const others = [voice(unit(1, -0.9)), voice(unit(1, -0.3)), voice(unit(1, -0.5)), nobody];
-  const odds = logOddsOf([stranger], others, steep);
+  const [speaker, withoutSpeech] = [voice(unit(0, 1)), voice(new Float32Array(0), 0)];
+  const others = [voice(unit(1, -0.9)), voice(unit(1, -0.3)), voice(unit(1, -0.5)), withoutSpeech];
+  const odds = logOddsOf([speaker], others, steep);
   expect([...odds].every((value) => value < -12)).toBe(true);
   expect([...odds.keys()].sort((a, b) => odds[b] - odds[a])).toEqual([1, 2, 0, 3]);
   expect([...odds].map(probabilityOf).every(Number.isFinite)).toBe(true);
@@ -38,9 +38,9 @@ it('orders voices that are all unlike somebody: the first of them was the likeli
     expect(matchSpeakers(odds, 1, others.length, { threshold: 0, exclusive })[0].match).toBe(1);
 });
 
-it('matches a speaker without any speech alone to no voice', () => {
-  const nobody = voice(new Float32Array(0), 0);
-  expect(probabilityOf(logOddsOf([nobody], [voice(unit(1, 0))], parameters)[0])).toBeLessThan(0.001);
+it('gives a speaker without an embedding a probability near 0', () => {
+  const withoutSpeech = voice(new Float32Array(0), 0);
+  expect(probabilityOf(logOddsOf([withoutSpeech], [voice(unit(1, 0))], parameters)[0])).toBeLessThan(0.001);
 });
 
 const logOdds = (...percents: number[]) => Float64Array.from(percents, (p) => Math.log(p / (100 - p)));
@@ -48,48 +48,48 @@ const matchesOf = (values: Float64Array, rows: number, columns: number, threshol
   matchSpeakers(values, rows, columns, { threshold, exclusive }).map(({ match }) => match);
 
 describe('matching', () => {
-  it('shows confidences as whole percents', () => {
+  it('returns confidences as whole percents', () => {
     const [speaker] = matchSpeakers(logOdds(87.4, 20.6), 1, 2, { threshold: 0, exclusive: true });
     expect(speaker.confidence).toEqual([87, 21]);
   });
 
-  it('gives each speaker the best voiceprint where one may match several', () => {
+  it('gives each speaker the best voiceprint if a voiceprint may match several', () => {
     expect(matchesOf(logOdds(90, 10, 80, 70), 2, 2, 0, false)).toEqual([0, 0]);
   });
 
-  it('finds the likeliest assignment where one may match one speaker only', () => {
-    // One by one the first would take column 0 and leave the second with 1 %.
+  it('finds the most likely one-to-one assignment', () => {
+    // A greedy choice gives column 0 to the first and leaves the second with 1 %.
     expect(matchesOf(logOdds(90, 80, 85, 1), 2, 2, 0, true)).toEqual([1, 0]);
   });
 
-  it('matches everybody it can without a threshold', () => {
+  it('matches as many speakers as possible without a threshold', () => {
     expect(matchesOf(logOdds(1, 2, 0.1, 0.2), 2, 2, 0, true).sort()).toEqual([0, 1]);
     expect(matchesOf(logOdds(30, 20, 10), 3, 1, 0, true)).toEqual([0, undefined, undefined]);
     expect(matchesOf(Float64Array.of(-12), 1, 1, 0, true)).toEqual([0]);
   });
 
-  it('matches nobody below the threshold, and who reaches it exactly', () => {
+  it('matches at the threshold, and not below it', () => {
     expect(matchesOf(logOdds(49.4, 10), 1, 2, 50, true)).toEqual([undefined]);
     expect(matchesOf(logOdds(49.6, 10), 1, 2, 50, true)).toEqual([0]);
     expect(matchesOf(logOdds(99.4, 10), 1, 2, 100, false)).toEqual([undefined]);
     expect(matchesOf(logOdds(99.9, 10), 1, 2, 100, false)).toEqual([0]);
   });
 
-  it('does not sacrifice a good match to a pair below the threshold', () => {
+  it('keeps a good match instead of a pair below the threshold', () => {
     expect(matchesOf(logOdds(95, 40, 60, 30), 2, 2, 50, true)).toEqual([0, undefined]);
   });
 
-  it('matches both where both are certain enough: the less certain one was left out', () => {
+  it('matches two speakers above the threshold rather than one with higher confidence', () => {
     const values = Float64Array.of(5, 1, 4.5, -3);
     expect(matchesOf(values, 2, 2, 50, true)).toEqual([1, 0]);
   });
 
-  it('gives up no sure match for how very unlike others are', () => {
-    // Of log-odds as they are, −1 and −40 would be more together than 9 and −60.
+  it('keeps a certain match, however dissimilar the other pairs are', () => {
+    // The sum of raw log-odds is larger for −40 and −1 than for 9 and −60.
     expect(matchesOf(Float64Array.of(9, -40, -1, -60), 2, 2, 0, true)).toEqual([0, 1]);
   });
 
-  it('tells very unlike ones apart where nobody else is left', () => {
+  it('chooses the most similar of pairs that are all very dissimilar or all certain', () => {
     expect(matchesOf(Float64Array.of(-30, -15, -20), 1, 3, 0, true)).toEqual([1]);
     expect(matchesOf(Float64Array.of(-30, -15, -20), 3, 1, 0, true)).toEqual([undefined, 0, undefined]);
     expect(matchesOf(Float64Array.of(14, 20, -20), 3, 1, 50, true)).toEqual([undefined, 0, undefined]);
@@ -115,16 +115,16 @@ describe('matching', () => {
 describe('the confidence of a turn', () => {
   const speakers = [{ match: 0, confidence: [90, 0] }, { match: undefined, confidence: [0, 50] }]; // biome-ignore format: a table
 
-  it('is that of the speaker who certainly talks', () => {
+  it('is the confidence of the speaker who certainly talks', () => {
     expect(turnConfidence([100, 0], speakers)).toEqual([90, 0]);
   });
-  it('takes everybody into account who may talk', () => {
+  it('combines all speakers who may talk', () => {
     expect(turnConfidence([80, 40], speakers)).toEqual([72, 20]);
     expect(turnConfidence([50, 50], [speakers[0], speakers[0]])).toEqual([70, 0]);
   });
 });
 
-/** A diarization of one speaker in so many turns of a second. */
+/** A diarization of one speaker. @param turns number of turns of one second */
 function diarizationOf(turns: number): Diarization {
   const none = new Uint8Array(0);
   return {
@@ -141,8 +141,8 @@ function diarizationOf(turns: number): Diarization {
   };
 }
 
-it('comes in pieces, however long the names are: a thousand turns with those of fifty people were one of tens of megabytes', async () => {
-  // A hundred characters each, some of which take six in JSON.
+it('writeIdentification yields chunks below 128 KiB for 50 long labels', async () => {
+  // Some of the 100 characters of a label take six in JSON.
   const labels = Array.from({ length: 50 }, (_, at) =>
     String(at).padEnd(100, at % 2 === 0 ? '\u0001' : '🎤'.repeat(2)),
   );

@@ -11,26 +11,24 @@ import { assignOptimally } from '../diarization/numerics.ts';
 import { hasEnoughSpeech } from './enrol.ts';
 import { encodeVoiceprint } from './voiceprint.ts';
 
-/** How the cosine similarity of an embedder becomes a probability; fitted by `training/identification/fit.py`. */
+/** Calibration of the cosine similarity of an embedder; fitted by `training/identification/fit.py`. */
 export interface IdentificationParameters {
   /** Log-odds of being the same speaker: `slope · cosine + offset`. */
   readonly slope: number;
   readonly offset: number;
 }
 
-/** For embedders without values of their own: cosine similarities around 0.45 are as likely the same speaker as not. */
+/** For embedders without fitted values: a cosine similarity of 0.45 has a probability of 50 %. */
 export const DEFAULT_IDENTIFICATION: IdentificationParameters = { slope: 16, offset: -7.2 };
 
-/**
- * Log-odds beyond this are clamped: more than any two voices have, and their probabilities are still numbers.
- */
+/** Log-odds are clamped to this: beyond those of any two voices, and their probabilities are still finite. */
 const MAX_LOG_ODDS = 700;
 
 /**
- * Calibrated log-odds that two voices are one person's: a logistic map (Platt scaling) of the cosine similarity of
- * their embeddings. An empty embedding, which nothing is known about, scores lowest.
+ * Calibrated log-odds that two voices are the same person's: Platt scaling of the cosine similarity of their
+ * embeddings. An empty embedding gets the lowest log-odds.
  *
- * @param probes and references: voices of one embedder, embeddings of unit length
+ * @param probes voices of the same embedder as `references`; embeddings of unit length
  * @returns [probes, references]
  */
 export function logOddsOf(
@@ -51,29 +49,29 @@ export function logOddsOf(
 export const probabilityOf = (logOdds: number): number => 1 / (1 + Math.exp(-logOdds));
 
 export interface MatchingOptions {
-  /** 0…100: the least confidence of a match. */
+  /** Minimum confidence of a match, 0…100. */
   readonly threshold: number;
-  /** Whether a voiceprint may match one speaker only. */
+  /** Whether a voiceprint may match at most one speaker. */
   readonly exclusive: boolean;
 }
 
 interface SpeakerMatch {
-  /** Index of the matched voiceprint, undefined for none. */
+  /** Index of the matching voiceprint, undefined for none. */
   readonly match: number | undefined;
   /** [voiceprints] 0…100 */
   readonly confidence: readonly number[];
 }
 
-/** A score of 0 is no match; the worst match that counts is worth this much. */
-const LEAST_WORTH = 1e-3;
-/** Log-odds beyond this are as good as certain, and more of them outweigh no other match… */
+/** Score of the worst possible match; 0 is no match. */
+const MIN_SCORE = 1e-3;
+/** Above these log-odds a match is practically certain: higher ones must not outweigh other matches. */
 const CERTAIN_LOG_ODDS = 12;
-/** …but decide between pairs that are all certain: how much each further one counts. */
-const BEYOND_CERTAIN = 1e-6;
+/** Slope beyond `CERTAIN_LOG_ODDS`, so that they still order pairs that are all certain. */
+const SATURATED_SLOPE = 1e-6;
 
 /**
- * Which speaker is whose voiceprint. With `exclusive`, the one-to-one assignment of the highest joint likelihood among
- * the pairs whose confidence reaches the threshold; without, each speaker's best.
+ * Matches speakers with voiceprints. With `exclusive`: the one-to-one assignment of the highest joint likelihood among
+ * the pairs whose confidence reaches the threshold. Otherwise each speaker's best voiceprint.
  *
  * @param logOdds [speakers, voiceprints] of being the same person
  */
@@ -84,14 +82,14 @@ export function matchSpeakers(
   { threshold, exclusive }: MatchingOptions,
 ): SpeakerMatch[] {
   const confidence = Array.from(logOdds, (value) => Math.round(100 * probabilityOf(value)));
-  // What is shown decides: a confidence of 50 reaches a threshold of 50.
+  // Compares the rounded confidence, as the caller sees it: 50 reaches a threshold of 50.
   const reaches = confidence.map((value) => value >= threshold);
-  // With a low threshold an unlikely match is better than none; likely ones are worth their log-odds, or several
-  // would be worth less than one.
-  const likely = logOdds.map(levelled);
-  const lowest = likely.reduce((least, value, index) => (reaches[index] ? Math.min(least, value) : least), 0);
-  const worth = likely.map((value, index) => (reaches[index] ? value - lowest + LEAST_WORTH : 0));
-  const chosen = exclusive ? assignOptimally(worth, speakers, voiceprints) : best(worth, speakers, voiceprints);
+  // With a low threshold an unlikely match is better than none, so that scores are shifted above 0. Likely matches keep
+  // their log-odds: otherwise several could score less than one.
+  const bounded = logOdds.map(saturated);
+  const lowest = bounded.reduce((least, value, index) => (reaches[index] ? Math.min(least, value) : least), 0);
+  const scores = bounded.map((value, index) => (reaches[index] ? value - lowest + MIN_SCORE : 0));
+  const chosen = exclusive ? assignOptimally(scores, speakers, voiceprints) : best(scores, speakers, voiceprints);
   return Array.from({ length: speakers }, (_, speaker) => {
     const column = chosen[speaker];
     const isMatch = column >= 0 && reaches[speaker * voiceprints + column];
@@ -102,24 +100,23 @@ export function matchSpeakers(
   });
 }
 
-/** Rises with the log-odds, hardly any more where they are certain. */
-function levelled(logOdds: number): number {
+/** Log-odds with a very small slope beyond `CERTAIN_LOG_ODDS`. */
+function saturated(logOdds: number): number {
   const bounded = Math.min(CERTAIN_LOG_ODDS, Math.max(-CERTAIN_LOG_ODDS, logOdds));
-  return bounded + BEYOND_CERTAIN * (logOdds - bounded);
+  return bounded + SATURATED_SLOPE * (logOdds - bounded);
 }
 
-function best(worth: Float64Array, rows: number, columns: number): Int32Array {
+function best(scores: Float64Array, rows: number, columns: number): Int32Array {
   return Int32Array.from({ length: rows }, (_, row) => {
-    const own = worth.subarray(row * columns, (row + 1) * columns);
+    const own = scores.subarray(row * columns, (row + 1) * columns);
     return own.indexOf(Math.max(...own));
   });
 }
 
 /**
- * How sure it is, 0…100, that each submitted voice talks in a turn: that one of the diarized speakers is that voice and
- * talks.
+ * Confidence, 0…100, that each submitted voice talks in a turn: that any of the diarized speakers matches it and talks.
  *
- * @param turn [speakers] 0…100, how sure it is that each diarized speaker talks in the turn
+ * @param turn [speakers] confidence, 0…100, that each diarized speaker talks in the turn
  * @param speakers [speakers] their matches
  */
 export function turnConfidence(turn: readonly number[], speakers: readonly SpeakerMatch[]): number[] {
@@ -144,12 +141,11 @@ export function* voiceprintsMember(voices: readonly SpeakerVoice[]): Generator<s
 }
 
 /**
- * The output of an identify job as JSON text, in chunks: that of the diarization with `identification`, a line a turn,
- * and
- * `voiceprints`, a line a diarized speaker.
+ * The output of an identify job as JSON text, in chunks: the diarization output with `identification`, one item per
+ * turn, and `voiceprints`, one item per diarized speaker.
  *
  * @param matches [speakers]
- * @param labels [voiceprints] the caller's names
+ * @param labels [voiceprints] the caller's labels
  */
 export function writeIdentification(
   diarization: Diarization,

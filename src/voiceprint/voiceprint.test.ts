@@ -15,7 +15,7 @@ const faultOf = (text: string) => {
 const bytesOf = (text: string) => Buffer.from(text, 'base64');
 
 describe('a voiceprint', () => {
-  it('says what it was made from', () => {
+  it('keeps embedder, seconds of speech and embedding', () => {
     const original = voice();
     const decoded = decodeVoiceprint(encodeVoiceprint(original));
     expect(decoded.ok && decoded.value).toMatchObject({ embeddingId: 'embedder-v5', secondsAlone: 12.34 });
@@ -32,7 +32,7 @@ describe('a voiceprint', () => {
     expect(faultOf(text.replace(/(.{76})/g, '$1\r\n'))).toBe('none');
   });
 
-  it('is refused after any change of a byte', () => {
+  it('is rejected if any byte has changed', () => {
     const bytes = bytesOf(encodeVoiceprint(voice(8)));
     for (let at = 0; at < bytes.length; at++) {
       for (const flip of [1, 0x80]) {
@@ -43,7 +43,7 @@ describe('a voiceprint', () => {
     }
   });
 
-  it('is refused where it is cut or has more behind it', () => {
+  it('is rejected if it is truncated or followed by other bytes', () => {
     const bytes = bytesOf(encodeVoiceprint(voice(8)));
     for (let length = 0; length < bytes.length; length++) {
       expect(faultOf(bytes.subarray(0, length).toString('base64')), `${length} bytes`).not.toBe('none');
@@ -51,22 +51,22 @@ describe('a voiceprint', () => {
     expect(faultOf(Buffer.concat([bytes, bytes]).toString('base64'))).toBe('damaged');
   });
 
-  it('tells foreign text from a later version of its own', () => {
+  it('distinguishes foreign text from a later version', () => {
     expect(['', '!', 'Zm9v', 'x'.repeat(20_000), '{"a":1}'].map(faultOf)).toEqual(Array(5).fill('foreign'));
     const later = bytesOf(encodeVoiceprint(voice()));
     later[4] = 2;
     expect(decodeVoiceprint(later.toString('base64'))).toEqual({ ok: false, error: { kind: 'version', version: 2 } });
   });
 
-  it('is told from endless white space at once: fifty of them held up an isolate for most of a minute', () => {
+  it('decoding rejects megabytes of white space as foreign text', () => {
     expect(faultOf(`${' '.repeat(5_000_000)}!`)).toBe('foreign');
   });
 
-  it('of zeros is refused, since nothing compares with it', () => {
+  it('with an embedding of zeros is rejected', () => {
     expect(faultOf(encodeVoiceprint({ ...voice(4), embedding: new Float32Array(4) }))).toBe('damaged');
   });
 
-  it('cannot be made with an id that would not be read again', () => {
+  it('cannot be written with an invalid embedder id', () => {
     expect(() => encodeVoiceprint({ ...voice(), embeddingId: 'a b' })).toThrow(/cannot be written/);
     expect(() => encodeVoiceprint({ ...voice(), embeddingId: 'x'.repeat(65) })).toThrow(/cannot be written/);
   });

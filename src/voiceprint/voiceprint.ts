@@ -8,12 +8,12 @@ import type { SpeakerVoice } from '../diarization/diarization.ts';
  *     0   "RCVP"
  *     4   version, 1
  *     5   length n of the embedder's id, then the id in ASCII
- *     6+n speech that it was made from, in units of 10 ms, uint16
+ *     6+n length of the speech, in units of 10 ms, uint16
  *     8+n dimension d, uint16
- *     10+n  d values as int16, the largest in size ±32767
+ *     10+n  d values as int16, scaled so that the largest magnitude is 32767
  *     …   CRC-32 of all bytes before, uint32
  *
- * all little-endian. The values of a unit vector, scaled: 16 bits change a cosine by less than 1e-4.
+ * all little-endian. The values are those of a unit vector: 16 bits change a cosine by less than 1e-4.
  */
 const MAGIC = [0x52, 0x43, 0x56, 0x50];
 const VERSION = 1;
@@ -33,7 +33,7 @@ type DecodedVoiceprint =
   | { readonly ok: true; readonly value: SpeakerVoice }
   | { readonly ok: false; readonly error: VoiceprintFault };
 
-/** @returns the text of a voiceprint; of the same voice always the same */
+/** @returns the text of a voiceprint, equal for equal voices */
 export function encodeVoiceprint(voice: SpeakerVoice): string {
   const { embeddingId, embedding, secondsAlone } = voice;
   if (!/^[\x21-\x7e]+$/.test(embeddingId) || embeddingId.length > MAX_ID_CHARS) {
@@ -58,7 +58,7 @@ export function encodeVoiceprint(voice: SpeakerVoice): string {
   return toBase64(bytes);
 }
 
-/** Reads a voiceprint. `foreign` is text of another kind altogether, `damaged` one of ours that was cut or changed. */
+/** Reads a voiceprint. `foreign` is any other text, `damaged` a voiceprint that was cut or changed. */
 export function decodeVoiceprint(text: string): DecodedVoiceprint {
   const bytes = fromBase64(text);
   if (bytes === undefined || bytes.length < ID_OFFSET || MAGIC.some((value, i) => bytes[i] !== value)) {

@@ -6,7 +6,7 @@ import { assignSpeakers, distinctSeconds, findSpeakers } from './cluster.ts';
 
 const DIMENSION = 24;
 const SECONDS = { step: 1, window: 10 };
-const ANYBODY = { min: 1, max: Number.POSITIVE_INFINITY };
+const UNBOUNDED = { min: 1, max: Number.POSITIVE_INFINITY };
 const { clustering } = settingsOf('precision-2');
 
 /** Deterministic noise in −0.5…0.5. */
@@ -49,7 +49,7 @@ const THREE = localSpeakers(
 
 describe('findSpeakers', () => {
   it('finds the voices and assigns every local speaker', async () => {
-    const model = await findSpeakers(THREE, clustering, ANYBODY, SECONDS);
+    const model = await findSpeakers(THREE, clustering, UNBOUNDED, SECONDS);
     expect(model.clusters).toBe(3);
     const { clusterOf, posterior } = assignSpeakers(model, THREE);
     const voices = new Map<number, number>();
@@ -63,24 +63,24 @@ describe('findSpeakers', () => {
     }
   });
 
-  it.each([1, 2, 3, 4, 7])('reaches exactly %i speakers when asked to', async (wanted) => {
+  it.each([1, 2, 3, 4, 7])('finds exactly %i speakers on request', async (wanted) => {
     const model = await findSpeakers(THREE, clustering, { min: wanted, max: wanted }, SECONDS);
     expect(model.clusters).toBe(wanted);
     const used = new Set(assignSpeakers(model, THREE).clusterOf);
     expect(used.size).toBe(wanted);
   });
 
-  it('absorbs a stray before it merges voices', async () => {
-    // A cough that sounds like nobody: with three speakers wanted it must not be one of them.
+  it('absorbs a stray item before it merges voices', async () => {
+    // A cough that resembles no voice must not become one of the three speakers.
     const rows = Array.from({ length: 30 }, (_, window) => [window % 3, window, 4] as const);
     const stray = localSpeakers([...rows, [9, 30, 1.2]]);
     const model = await findSpeakers(stray, clustering, { min: 3, max: 3 }, SECONDS);
     const { clusterOf } = assignSpeakers(model, stray);
     expect(new Set(clusterOf.slice(0, 3)).size).toBe(3);
-    expect((await findSpeakers(stray, clustering, ANYBODY, SECONDS)).clusters).toBe(3);
+    expect((await findSpeakers(stray, clustering, UNBOUNDED, SECONDS)).clusters).toBe(3);
   });
 
-  it('cannot find more speakers than there are local ones', async () => {
+  it('finds no more speakers than there are local speakers', async () => {
     const two = localSpeakers([
       [0, 0, 2],
       [1, 1, 2],
@@ -88,36 +88,36 @@ describe('findSpeakers', () => {
     expect((await findSpeakers(two, clustering, { min: 5, max: 5 }, SECONDS)).clusters).toBe(2);
   });
 
-  it('finds one speaker where nobody says enough alone', async () => {
+  it('finds one speaker if no local speaker has enough clean speech', async () => {
     const faint = localSpeakers([[0, 0, 0.1]]);
-    const model = await findSpeakers(faint, clustering, ANYBODY, SECONDS);
+    const model = await findSpeakers(faint, clustering, UNBOUNDED, SECONDS);
     expect(model.clusters).toBe(1);
     expect(Array.from(assignSpeakers(model, faint).clusterOf)).toEqual([0]);
   });
 
-  it('tells two apart who never talk alone: they were one', async () => {
+  it('separates two speakers who only ever overlap', async () => {
     const rows = Array.from({ length: 6 }, (_, window) => [[0, window, 4] as const, [1, window, 4] as const]).flat();
-    const together = { ...localSpeakers(rows), cleanSeconds: new Float32Array(rows.length) };
-    const model = await findSpeakers(together, clustering, ANYBODY, SECONDS);
+    const overlapped = { ...localSpeakers(rows), cleanSeconds: new Float32Array(rows.length) };
+    const model = await findSpeakers(overlapped, clustering, UNBOUNDED, SECONDS);
     expect(model.clusters).toBe(2);
-    const { clusterOf } = assignSpeakers(model, together);
+    const { clusterOf } = assignSpeakers(model, overlapped);
     expect(new Set(clusterOf.filter((_, row) => row % 2 === 0)).size).toBe(1);
     expect(clusterOf[0]).not.toBe(clusterOf[1]);
   });
 
-  it('gives the same model for the same input', async () => {
+  it('returns the same model for the same input', async () => {
     const [a, b] = [
-      await findSpeakers(THREE, clustering, ANYBODY, SECONDS),
-      await findSpeakers(THREE, clustering, ANYBODY, SECONDS),
+      await findSpeakers(THREE, clustering, UNBOUNDED, SECONDS),
+      await findSpeakers(THREE, clustering, UNBOUNDED, SECONDS),
     ];
     expect(a).toEqual(b);
   });
 });
 
 describe('assignSpeakers', () => {
-  it('never gives two local speakers of a window to one speaker, while there are enough', async () => {
-    const model = await findSpeakers(THREE, clustering, ANYBODY, SECONDS);
-    // Both sound like voice 0; one must be somebody else.
+  it('assigns two local speakers of a window to different speakers', async () => {
+    const model = await findSpeakers(THREE, clustering, UNBOUNDED, SECONDS);
+    // Both have the embedding of voice 0.
     const alike = localSpeakers([
       [0, 5, 3],
       [0, 5, 3],
@@ -128,7 +128,7 @@ describe('assignSpeakers', () => {
 });
 
 describe('findSpeakers with a PLDA', () => {
-  /** Embeddings as they are, scaled; the first axes tell speakers apart. */
+  /** An identity transform in which only the first four axes differ between speakers. */
   const plda = {
     embedding: 'axes',
     inputs: DIMENSION,
@@ -138,42 +138,42 @@ describe('findSpeakers with a PLDA', () => {
     transform: Float64Array.from({ length: DIMENSION ** 2 }, (_, at) => (at % (DIMENSION + 1) === 0 ? 1 : 0)),
     phi: Float64Array.from({ length: DIMENSION }, (_, axis) => (axis < 4 ? 6 : 0.05)),
   };
-  const pieces = (voices: readonly number[]) => {
+  const subsegmentsOf = (voices: readonly number[]) => {
     const { embeddings } = localSpeakers(voices.map((voice, index) => [voice, index, 1]));
     const indices = Int32Array.from(voices, (_, index) => index);
     return { count: voices.length, dimension: DIMENSION, indices, embeddings, every: 1 };
   };
 
-  it('finds the voices, with subsegments and without', async () => {
+  it('finds the voices with and without subsegments', async () => {
     const voices = Array.from({ length: 120 }, (_, index) => Math.floor(index / 4) % 3);
-    for (const subsegments of [undefined, pieces(voices)]) {
-      const model = await findSpeakers(THREE, clustering, ANYBODY, SECONDS, { plda, subsegments });
+    for (const subsegments of [undefined, subsegmentsOf(voices)]) {
+      const model = await findSpeakers(THREE, clustering, UNBOUNDED, SECONDS, { plda, subsegments });
       expect(model.clusters).toBe(3);
       expect(new Set(assignSpeakers(model, THREE).clusterOf).size).toBe(3);
     }
   });
 
-  it('joins the most similar speakers where more were found than wanted', async () => {
+  it('joins the most similar speakers if it finds more than the maximum', async () => {
     expect((await findSpeakers(THREE, clustering, { min: 1, max: 2 }, SECONDS, { plda })).clusters).toBe(2);
   });
 
-  it('takes a recording with one local speaker', async () => {
-    const model = await findSpeakers(localSpeakers([[0, 0, 0.2]]), clustering, ANYBODY, SECONDS, { plda });
+  it('accepts a recording with one local speaker', async () => {
+    const model = await findSpeakers(localSpeakers([[0, 0, 0.2]]), clustering, UNBOUNDED, SECONDS, { plda });
     expect(model.clusters).toBe(1);
   });
 
-  it('keeps to the number of speakers asked for', async () => {
+  it('finds the requested number of speakers', async () => {
     for (const wanted of [1, 2, 4]) {
       const model = await findSpeakers(THREE, clustering, { min: wanted, max: wanted }, SECONDS, {
         plda,
-        subsegments: pieces([0, 0, 1, 1, 2, 2]),
+        subsegments: subsegmentsOf([0, 0, 1, 1, 2, 2]),
       });
       expect(model.clusters).toBe(wanted);
     }
   });
 });
 
-it('tells people apart by their voices who are never alone, with a PLDA too', async () => {
+it('separates speakers who only ever overlap, with a PLDA', async () => {
   const order = [0, 1, 1, 0, 0, 1, 1, 0];
   const speakers = localSpeakers(order.map((voice, row) => [voice, Math.floor(row / 2), 0] as const));
   const plda = {
@@ -201,14 +201,14 @@ describe('distinctSeconds', () => {
     expect(Array.from(seconds([0], [4]))).toEqual([4]);
   });
 
-  it('shares speech out among the windows that hear it: constant speech adds up to the length', () => {
+  it('divides speech among the windows that cover it', () => {
     const windows = Array.from({ length: 21 }, (_, window) => window);
     const each = seconds(windows, new Array(21).fill(10));
     expect(each.reduce((sum, value) => sum + value, 0)).toBeCloseTo(30, 6);
     expect(each[0]).toBeGreaterThan(2 * each[10]);
   });
 
-  it('takes a representative as the middle of a long recording', () => {
+  it('weights a representative as an item in the middle of a long recording', () => {
     expect(seconds([3], [50], [KIND.representative])[0]).toBeCloseTo(5, 6);
   });
 });

@@ -14,7 +14,7 @@ import {
   nearestCentroids,
 } from './linkage.ts';
 import { type Plda, project } from './plda.ts';
-import { centroidsOfSums, joinDown, remaining, type SpeakerSum, sumsOf, type VbxResult, vbx } from './vbx.ts';
+import { centroidsOfSums, joinToCount, keptSpeakers, type SpeakerSum, sumsOf, type VbxResult, vbx } from './vbx.ts';
 
 /** How many speakers the caller wants. */
 export interface SpeakerBounds {
@@ -22,17 +22,17 @@ export interface SpeakerBounds {
   readonly max: number;
 }
 
-/** How long windows are and how far apart, in seconds. */
+/** Length of a window, and time between two window starts. */
 interface WindowSeconds {
   readonly step: number;
   readonly window: number;
 }
 
-/** What clustering found: enough to assign any local speaker of the recording. */
+/** Result of the clustering, from which any local speaker of the recording can be assigned. */
 export interface ClusterModel {
   readonly clusters: number;
   readonly dimension: number;
-  /** [dimension] taken from every embedding before it is compared */
+  /** [dimension] subtracted from every embedding before a comparison */
   readonly shift: Float32Array;
   /** [clusters, dimension], unit length, of shifted embeddings */
   readonly centroids: Float32Array;
@@ -53,33 +53,33 @@ interface FindOptions {
   readonly pause?: Pause;
   /** Of the embedder that made the embeddings. */
   readonly plda?: Plda;
-  /** Short pieces of speech: further evidence where there is a PLDA. */
+  /** Further evidence if there is a PLDA. */
   readonly subsegments?: ThinnedSubsegments;
 }
 
-/** An item without clean speech gets this weight: with none at all it could have no centroid. */
-const LEAST_SECONDS = 0.01;
+/** Smallest weight of an item: with weight 0 it would have no centroid. */
+const MIN_ITEM_SECONDS = 0.01;
 const MAX_ITERATIONS = 40;
-/** VBx stops when the bound grows by less than this for each second of evidence. */
+/** VBx stops when the bound grows by less than this per second of evidence. */
 const EPSILON_PER_SECOND = 1e-5;
 const INIT_SMOOTHING = 7;
 /** Distance between two cuts of the tree that VBx starts from. */
 const START_STEP = 0.1;
-/** Where more speakers are wanted, the regularisation is divided by this in every round… */
-const WANTED_FALL = 1.5;
-/** …down to this, below which one person's changes of voice and microphone become speakers. */
+/** If more speakers are requested than found, each round divides the regularisation by this… */
+const REGULARISATION_DIVISOR = 1.5;
+/** …down to this. Below it, changes of one person's voice or microphone become speakers. */
 const MIN_REGULARISATION = 0.05;
 
 /**
  * Finds the speakers of a recording, in these stages:
  *
  * 1. items: the local speakers with enough clean speech and, with a PLDA, the subsegments, weighted by their seconds;
- * 2. average linkage of the items on cosine distance, with a share of the recording's mean taken off;
+ * 2. average linkage of the items on cosine distance, with a share of the recording's mean subtracted;
  * 3. without a PLDA: a cut of the tree at a distance; small clusters are dropped;
- * 4. with a PLDA: VBx in its space from several cuts of the tree; the result with the highest evidence lower bound
- *    counts, and speakers with hardly any speech are dropped;
- * 5. bounds on the number of speakers: too many are joined; too few are searched for again with less and less
- *    regularisation, and in the end the tree is cut into as many clusters.
+ * 4. with a PLDA: VBx in its space from several cuts of the tree; the result with the highest evidence lower bound is
+ *    used, and speakers with hardly any speech are dropped;
+ * 5. bounds on the number of speakers: too many are joined; with too few, VBx runs again with less and less
+ *    regularisation, and at last the tree is cut into the requested number of clusters.
  *
  * @param given local speakers of the whole recording, or its representatives, at least one
  */
@@ -90,19 +90,19 @@ export async function findSpeakers(
   windowSeconds: WindowSeconds,
   { pause = async () => undefined, plda, subsegments }: FindOptions = {},
 ): Promise<ClusterModel> {
-  // Where no local speaker has enough clean speech, overlapped speech has to do.
+  // If no local speaker has enough clean speech, overlapped speech is used.
   const isOverlapped = given.cleanSeconds.every((clean) => clean < parameters.minCleanSeconds);
   const speakers = isOverlapped ? { ...given, cleanSeconds: given.activeSeconds } : given;
-  const weights = Float64Array.from(speakers.cleanSeconds, (seconds) => seconds + LEAST_SECONDS);
+  const weights = Float64Array.from(speakers.cleanSeconds, (seconds) => seconds + MIN_ITEM_SECONDS);
   const shift = Float32Array.from(meanOf(speakers.embeddings, weights), (value) => parameters.meanShare * value);
   const stage = { parameters, bounds, shift, plda, pause };
-  const pieces = plda && subsegments;
-  let items = itemsOf(speakers, pieces, parameters, windowSeconds, 1);
+  const furtherItems = plda && subsegments;
+  let items = itemsOf(speakers, furtherItems, parameters, windowSeconds, 1);
   let centroids = await centroidsOf(items, stage, false);
   release(items.embeddings);
   if (centroids.length / given.dimension < bounds.min) {
     const shorter = { ...parameters, minCleanSeconds: parameters.minCleanSecondsWanted };
-    items = itemsOf(speakers, pieces, shorter, windowSeconds, bounds.min);
+    items = itemsOf(speakers, furtherItems, shorter, windowSeconds, bounds.min);
     centroids = await centroidsOf(items, stage, true);
     release(items.embeddings);
   }
@@ -110,7 +110,7 @@ export async function findSpeakers(
   return { clusters: centroids.length / dimension, dimension, shift, centroids, temperature: parameters.temperature };
 }
 
-/** What the stages after the items need. */
+/** Input of the stages after the items. */
 interface Stage {
   readonly parameters: ClusteringParameters;
   readonly bounds: SpeakerBounds;
@@ -121,58 +121,58 @@ interface Stage {
 
 /**
  * Stages 2 to 5.
- * @param isMoreWanted whether fewer speakers than wanted were found before
+ * @param isMoreWanted whether the first run found fewer speakers than requested
  * @returns [clusters, dimension], unit length
  */
 async function centroidsOf(items: Items, stage: Stage, isMoreWanted: boolean): Promise<Float32Array> {
   const { parameters, bounds, plda, pause } = stage;
-  const shifted = less(items.embeddings, stage.shift);
+  const shifted = shiftedRows(items.embeddings, stage.shift);
   const distances = await cosineDistances(items, shifted, parameters.sameWindowDistance, pause);
   const tree = await averageLinkage(distances, items.seconds, pause);
   release(distances);
-  const exactly = (clusters: number) => {
+  const centroidsOfCut = (clusters: number) => {
     const clusterOf = cutIntoClusters(tree, items.count, Math.min(items.count, clusters));
     return centroidsOfClusters(items, shifted, clusterOf, largeClusters(clusterOf, items.seconds, 0, 0));
   };
   if (plda === undefined) {
     const clusterOf = cutAtHeight(tree, items.count, parameters.linkageThreshold);
     const large = largeClusters(clusterOf, items.seconds, parameters.minSpeakerSeconds, parameters.minClusterShare);
-    if (large.length > bounds.max) return exactly(bounds.max);
-    if (isMoreWanted && large.length < bounds.min) return exactly(bounds.min);
+    if (large.length > bounds.max) return centroidsOfCut(bounds.max);
+    if (isMoreWanted && large.length < bounds.min) return centroidsOfCut(bounds.min);
     return centroidsOfClusters(items, shifted, clusterOf, large);
   }
   const run = await bayesian(items, shifted, tree, plda, parameters, pause);
   if (!isMoreWanted) {
     const sums = run.speakers(await run.vbx(parameters.speakerRegularisation), parameters);
-    return centroidsOfSums(joinDown(sums, bounds.max), items.dimension);
+    return centroidsOfSums(joinToCount(sums, bounds.max), items.dimension);
   }
   const kept = { minPriorShare: 0, minSpeakerSeconds: parameters.wantedMinSpeakerSeconds };
-  for (let fb = parameters.speakerRegularisation; fb > MIN_REGULARISATION; fb /= WANTED_FALL) {
+  for (let fb = parameters.speakerRegularisation; fb > MIN_REGULARISATION; fb /= REGULARISATION_DIVISOR) {
     const sums = run.speakers(await run.vbx(fb), kept);
-    if (sums.length >= bounds.min) return centroidsOfSums(joinDown(sums, bounds.max), items.dimension);
+    if (sums.length >= bounds.min) return centroidsOfSums(joinToCount(sums, bounds.max), items.dimension);
   }
-  return exactly(bounds.min);
+  return centroidsOfCut(bounds.min);
 }
 
-/** Stage 1. The embeddings are copies. @param wanted speakers, at least */
+/** Stage 1. The embeddings are copies. @param minItems minimum number of items from `speakers` */
 function itemsOf(
   speakers: Representing,
   subsegments: ThinnedSubsegments | undefined,
   { minCleanSeconds, subsegmentShare }: Pick<ClusteringParameters, 'minCleanSeconds' | 'subsegmentShare'>,
   windowSeconds: WindowSeconds,
-  wanted: number,
+  minItems: number,
 ): Items {
-  const rows = rowsWithSpeech(speakers, minCleanSeconds, wanted);
+  const rows = rowsWithSpeech(speakers, minCleanSeconds, minItems);
   const { dimension, embeddings, windows } = select(speakers, rows);
   const kinds = Uint8Array.from(rows, (row) => speakers.kinds?.[row] ?? KIND.local);
   const distinct = distinctSeconds(speakers, windowSeconds);
-  const seconds = Float64Array.from(rows, (row) => Math.max(LEAST_SECONDS, distinct[row]));
+  const seconds = Float64Array.from(rows, (row) => Math.max(MIN_ITEM_SECONDS, distinct[row]));
   const locals = { count: rows.length, dimension, embeddings, kinds, windows, seconds };
   if (subsegments === undefined || subsegments.count === 0) return locals;
   const count = rows.length + subsegments.count;
   const joined = concatenated(Float32Array, [embeddings, subsegments.embeddings]);
   release(embeddings);
-  const secondsOfPiece = subsegmentShare * subsegments.every * SUBSEGMENT_SHIFT_SECONDS;
+  const subsegmentSeconds = subsegmentShare * subsegments.every * SUBSEGMENT_SHIFT_SECONDS;
   return {
     count,
     dimension,
@@ -180,14 +180,14 @@ function itemsOf(
     kinds: Uint8Array.from({ length: count }, (_, row) => kinds[row] ?? KIND.subsegment),
     windows: Int32Array.from({ length: count }, (_, row) => windows[row] ?? 0),
     seconds: Float64Array.from({ length: count }, (_, row) =>
-      row < rows.length ? (1 - subsegmentShare) * seconds[row] : secondsOfPiece,
+      row < rows.length ? (1 - subsegmentShare) * seconds[row] : subsegmentSeconds,
     ),
   };
 }
 
 /**
- * [count] seconds of clean speech that each local speaker adds to the recording: speech that several windows cover is
- * divided among them. Fewer windows cover the edges of a recording, and all of a short one.
+ * [count] seconds of clean speech that each local speaker adds to the recording. Speech that several windows cover is
+ * divided among them; fewer windows cover the edges of a recording, or a short one.
  */
 export function distinctSeconds(speakers: Representing, { step, window }: WindowSeconds): Float64Array {
   const cells = Math.max(1, Math.round(window / step));
@@ -206,17 +206,17 @@ export function distinctSeconds(speakers: Representing, { step, window }: Window
 }
 
 /**
- * Rows with enough clean speech, in their order; the cleanest ones where fewer than `wanted` have it, and at least one.
+ * Rows with enough clean speech, in their order; the `minRows` cleanest rows if fewer have enough. At least one.
  */
-function rowsWithSpeech({ count, cleanSeconds }: LocalSpeakers, minCleanSeconds: number, wanted: number): number[] {
+function rowsWithSpeech({ count, cleanSeconds }: LocalSpeakers, minCleanSeconds: number, minRows: number): number[] {
   const byQuality = Array.from({ length: count }, (_, row) => row).sort(
     (a, b) => cleanSeconds[b] - cleanSeconds[a] || a - b,
   );
   const good = byQuality.filter((row) => cleanSeconds[row] >= minCleanSeconds);
-  return (good.length >= Math.max(1, wanted) ? good : byQuality.slice(0, Math.max(1, wanted))).sort((a, b) => a - b);
+  return (good.length >= Math.max(1, minRows) ? good : byQuality.slice(0, Math.max(1, minRows))).sort((a, b) => a - b);
 }
 
-/** VBx on the items, from several cuts of their tree; every second of a long recording has less weight. */
+/** Prepares VBx on the items from several cuts of their tree; the seconds of a long recording are scaled down. */
 async function bayesian(
   items: Items,
   shifted: Float32Array,
@@ -256,7 +256,7 @@ async function bayesian(
       return best!;
     },
     speakers(result: VbxResult, least: Pick<ClusteringParameters, 'minPriorShare' | 'minSpeakerSeconds'>) {
-      const sums: SpeakerSum[] = sumsOf(items, shifted, result, remaining(result, seconds, least));
+      const sums: SpeakerSum[] = sumsOf(items, shifted, result, keptSpeakers(result, seconds, least));
       release(result.gamma);
       return sums;
     },
@@ -264,8 +264,8 @@ async function bayesian(
 }
 
 /**
- * Clusters that VBx starts from, [items] each: cuts of the tree at rising distances until one cluster is left. A cut
- * with as many clusters as the one before is the same cut.
+ * Initial clusters for VBx, [items] each: cuts of the tree at increasing distances down to one cluster. A cut with the
+ * number of clusters of the previous one is the same cut and left out.
  */
 async function startsOf(
   items: Items,
@@ -301,13 +301,13 @@ function meanOf(rows: Float32Array | Float64Array, weights: ArrayLike<number>): 
   return mean;
 }
 
-/** Takes a share of a vector from every row, in place. */
+/** Subtracts a share of a vector from every row, in place. */
 function subtract(rows: Float64Array, vector: Float64Array, share: number): void {
   for (let at = 0; at < rows.length; ) for (let d = 0; d < vector.length; d++) rows[at++] -= share * vector[d];
 }
 
-/** The rows with `shift` taken off, again of unit length. */
-function less(rows: Float32Array, shift: Float32Array): Float32Array {
+/** The rows less `shift`, scaled to unit length. */
+function shiftedRows(rows: Float32Array, shift: Float32Array): Float32Array {
   const out = rows.slice();
   const dimension = shift.length;
   for (let at = 0; at < out.length; at += dimension) {
@@ -318,14 +318,14 @@ function less(rows: Float32Array, shift: Float32Array): Float32Array {
 }
 
 /**
- * Assigns local speakers to the speakers found: optimal assignment by cosine similarity within each window, so that two
- * local speakers of a window never get the same speaker. Only where a window has more local speakers than there are
- * speakers, the remaining ones get the closest speaker.
+ * Assigns local speakers to the speakers found: optimal assignment by cosine similarity within each window. Two local
+ * speakers of a window get different speakers, unless there are fewer speakers than local ones: then those without an
+ * assignment get the closest speaker.
  */
 export function assignSpeakers(model: ClusterModel, speakers: LocalSpeakers): Assignment {
   const { clusters, centroids, temperature } = model;
   const { count, dimension, windows } = speakers;
-  const shifted = less(speakers.embeddings, model.shift);
+  const shifted = shiftedRows(speakers.embeddings, model.shift);
   const scores = new Float32Array(count * clusters);
   for (let row = 0; row < count; row++) {
     for (let cluster = 0; cluster < clusters; cluster++) {
@@ -348,7 +348,7 @@ export function assignSpeakers(model: ClusterModel, speakers: LocalSpeakers): As
 }
 
 /**
- * Cosine similarity of one embedding, less the model's shift, to every speaker found.
+ * Cosine similarity of one embedding, less the model's shift, to each speaker.
  *
  * @param embeddings [rows, dimension], unit length
  * @param similarities [clusters], written

@@ -2,10 +2,10 @@ import { expect, it } from 'vitest';
 import { KIND } from '../local-speakers.ts';
 import { averageLinkage, cosineDistances, largeClusters } from './linkage.ts';
 
-/** As many as a long recording is reduced to. */
+/** The number that a long recording is reduced to. */
 const ITEMS = 2400;
 
-/** The same made-up distances every time. */
+/** Pseudorandom distances, the same in every call. */
 function someDistances(): Float32Array {
   let state = 1;
   return Float32Array.from({ length: (ITEMS * (ITEMS - 1)) / 2 }, () => {
@@ -14,13 +14,13 @@ function someDistances(): Float32Array {
   });
 }
 
-it('pauses every some ten milliseconds in a long recording, and clusters it the same: it held an isolate for 150 and more', async () => {
+it('pauses about every 20 ms while it clusters the items of a long recording', async () => {
   let pauses = 0;
   const weights = new Float64Array(ITEMS).fill(1);
   const merges = await averageLinkage(someDistances(), weights, async () => {
     pauses++;
   });
-  // Some 130 ms of work.
+  // About 130 ms of work.
   expect(pauses).toBeGreaterThanOrEqual(6);
   expect(pauses).toBeLessThan(30);
   expect(await averageLinkage(someDistances(), weights, async () => undefined)).toEqual(merges);
@@ -29,11 +29,11 @@ it('pauses every some ten milliseconds in a long recording, and clusters it the 
 const DIMENSION = 5;
 
 it.each([1, 2, 3, 4, 5, 6, 7, 11, 130])(
-  'the distances of %i rows are those of each pair, in the order of scipy',
+  'computes the distance of each pair of %i rows, in the order of scipy',
   async (count) => {
     const embeddings = Float32Array.from({ length: count * DIMENSION }, (_, index) => Math.sin(index * index) / 2);
     const windows = Int32Array.from({ length: count }, (_, row) => Math.floor(row / 3));
-    // Every fifth stands for several windows: it is never in one with another.
+    // Every fifth item is a representative, which belongs to no window.
     const kinds = Uint8Array.from({ length: count }, (_, row) => (row % 5 === 4 ? KIND.representative : KIND.local));
     const expected: number[] = [];
     for (let i = 0; i < count; i++) {
@@ -53,7 +53,7 @@ it.each([1, 2, 3, 4, 5, 6, 7, 11, 130])(
   },
 );
 
-it('orders clusters by speech and always keeps the largest', () => {
+it('orders clusters by speech and keeps the largest even if it is too small', () => {
   expect(largeClusters(Int32Array.of(0, 1, 1, 2), Float64Array.of(3, 2, 2, 0.1), 1, 0.06)).toEqual([1, 0]);
   expect(largeClusters(Int32Array.of(0, 1), Float64Array.of(0.2, 0.3), 1, 0.06)).toEqual([1]);
 });

@@ -6,11 +6,11 @@ export interface Merge {
   readonly left: number;
   readonly right: number;
   readonly height: number;
-  /** Items below. */
+  /** Items of the merged cluster. */
   readonly size: number;
 }
 
-/** Some 30 ms of work: every distance that is looked at while clusters are merged is somewhere else in memory. */
+/** Distances read between two pauses, about 30 ms of work: each read is a cache miss. */
 const VISITS_BETWEEN_PAUSES = 2e6;
 
 /** Index of the pair (i, j), i < j, in a condensed distance matrix of n items, as scipy lays it out. */
@@ -20,12 +20,12 @@ export function condensedIndex(i: number, j: number, n: number): number {
 
 /**
  * Agglomerative hierarchical clustering by average linkage with an array of nearest neighbours (Anderberg, 1973;
- * Müllner, 2011): O(n²) memory for the condensed distances and nothing else of that size, about O(n²) time.
+ * Müllner, 2011): O(n²) memory, for the condensed distances only, and about O(n²) time.
  *
  * @param distances condensed [n (n−1) / 2]; overwritten
- * @param weights [n] of each item in the averages
- * @param pause called now and then, so that a long clustering does not block an isolate
- * @returns n − 1 merges in the order in which they were made; equal distances are merged by lowest index first
+ * @param weights [n] weight of each item in the averages
+ * @param pause called at intervals, so that a long clustering does not block an isolate
+ * @returns n − 1 merges in order; of equal distances the lowest index is merged first
  */
 export async function averageLinkage(
   distances: Float32Array,
@@ -38,7 +38,7 @@ export async function averageLinkage(
   const items = new Float64Array(n).fill(1);
   const id = Int32Array.from({ length: n }, (_, item) => item);
   const alive = new Uint8Array(n).fill(1);
-  // neighbour[i] is the closest living j > i.
+  // neighbour[i] is the closest j > i that is still alive.
   const neighbour = new Int32Array(n).fill(-1);
   const nearest = new Float64Array(n).fill(Number.POSITIVE_INFINITY);
 
@@ -81,7 +81,7 @@ export async function averageLinkage(
       if (alive[k] === 0 || k === second) continue;
       const toFirst = k < first ? condensedIndex(k, first, n) : condensedIndex(first, k, n);
       const pair = k < second ? condensedIndex(k, second, n) : condensedIndex(second, k, n);
-      // Lance–Williams, in place: a function would make a number on the heap for every pair.
+      // Lance–Williams, inlined: a function call would allocate a number for every pair.
       const x = distances[toFirst];
       const y = distances[pair];
       distances[pair] = (a * x + b * y) / (a + b);
@@ -111,14 +111,14 @@ export async function averageLinkage(
 }
 
 /**
- * Clusters whose merges all lie at or below `height`, as scipy's `fcluster(…, 'distance')` cuts .
+ * Clusters whose merges all lie at or below `height`, as with scipy's `fcluster(…, 'distance')`.
  * @returns [n] cluster of each item, numbered by first appearance
  */
 export function cutAtHeight(merges: readonly Merge[], n: number, height: number): Int32Array {
   return cut(merges, n, (merge) => merge.height <= height);
 }
 
-/** The clusters that are left after all but the last `clusters − 1` merges. [n], numbered by first appearance. */
+/** Clusters after all but the last `clusters − 1` merges. @returns [n], numbered by first appearance */
 export function cutIntoClusters(merges: readonly Merge[], n: number, clusters: number): Int32Array {
   return cut(merges, n, (_, index) => index < n - clusters);
 }
@@ -130,8 +130,7 @@ function cut(merges: readonly Merge[], n: number, apply: (merge: Merge, index: n
     parent[merge.left] = n + index;
     parent[merge.right] = n + index;
   });
-  // A merge comes after what it merges, so that its own root is known first when they are visited from the last one
-  // down.
+  // Each merge has a higher index than its members: going down, its root is final before theirs.
   for (let node = parent.length - 1; node >= 0; node--) parent[node] = parent[parent[node]];
   const numbers = new Int32Array(parent.length).fill(-1);
   let next = 0;
@@ -142,15 +141,15 @@ function cut(merges: readonly Merge[], n: number, apply: (merge: Merge, index: n
   });
 }
 
-/** Rows between two pauses: some ten milliseconds of work in the largest clusterings. */
+/** Rows between two pauses: about 10 ms of work in the largest clusterings. */
 const ROWS_BETWEEN_PAUSES = 64;
 
 /**
  * Cosine distances between all pairs of embeddings of unit length.
  *
  * @param embeddings [count, dimension] of the items
- * @param leastWithinWindow least distance of two local speakers of one window, who are different people by the
- *   segmentation
+ * @param leastWithinWindow least distance of two local speakers of one window: the segmentation says that they are
+ *   different people
  * @returns condensed [count (count − 1) / 2], as scipy lays it out; 0…2
  */
 export async function cosineDistances(
@@ -180,15 +179,15 @@ export async function cosineDistances(
 }
 
 /**
- * Products of rows i and i + 1 with each other and with all later rows, two times four at once, so that each value is
- * read once for several products. Each sum is taken in the order of the dimensions.
+ * Products of rows i and i + 1 with each other and with all later rows, two rows by four, so that each value is read
+ * once for several products. Each sum runs in the order of the dimensions.
  */
 function products(rows: Float32Array, dimension: number, i: number, count: number, out: Float32Array): void {
   if (i + 1 === count) return;
   const a = i * dimension;
   const b = a + dimension;
   const fromA = condensedIndex(i, i + 1, count) - (i + 1);
-  // The last two rows have nothing behind them.
+  // No row follows the last two.
   const fromB = condensedIndex(i + 1, i + 2, count) - (i + 2);
   out[fromA + i + 1] = product(rows, a, b, dimension);
   let j = i + 2;
@@ -243,11 +242,11 @@ function product(rows: Float32Array, a: number, b: number, dimension: number): n
 }
 
 /**
- * Clusters that hold enough speech.
+ * Clusters with enough speech.
  *
  * @param clusterOf [count], clusters numbered by first appearance
- * @param seconds [count] speech that each item adds
- * @returns their numbers, most speech first; the largest always stays
+ * @param seconds [count] speech of each item
+ * @returns their numbers, most speech first; the largest is always kept
  */
 export function largeClusters(
   clusterOf: Int32Array,
@@ -265,7 +264,7 @@ export function largeClusters(
   return order.filter((cluster, place) => place === 0 || sums[cluster] >= needed);
 }
 
-/** Mean direction of the items of some clusters, by their seconds. @returns [chosen, dimension], unit length */
+/** Mean of the items of each chosen cluster, weighted by seconds. @returns [chosen, dimension], unit length */
 export function centroidsOfClusters(
   { count, dimension, seconds }: Items,
   embeddings: Float32Array,
@@ -284,7 +283,7 @@ export function centroidsOfClusters(
   return centroids;
 }
 
-/** [count] the nearest centroid of each item. */
+/** @returns [count] the nearest centroid of each item */
 export function nearestCentroids(
   { count, dimension }: Items,
   embeddings: Float32Array,

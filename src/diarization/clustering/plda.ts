@@ -3,15 +3,15 @@
  * space the covariance within a speaker is the identity and that between speakers is diagonal.
  */
 export interface Plda {
-  /** Id of the embedder whose embeddings it takes. */
+  /** Id of the embedder that it was fitted for. */
   readonly embedding: string;
   /** Dimension of the embeddings. */
   readonly inputs: number;
   /** Dimension of the space, at most `inputs`. */
   readonly outputs: number;
-  /** [inputs] taken from a unit embedding before it is scaled to length √inputs */
+  /** [inputs] subtracted from a unit embedding before it is scaled to length √inputs */
   readonly mean: Float64Array;
-  /** [inputs] taken after that */
+  /** [inputs] subtracted after that */
   readonly offset: Float64Array;
   /** [outputs, inputs] */
   readonly transform: Float64Array;
@@ -21,7 +21,7 @@ export interface Plda {
 
 /**
  * Reads the JSON document that `plda.py` writes.
- * @throws when it is not one: a damaged model file must not be used
+ * @throws for any other document: a damaged model file must not be used
  */
 export function parsePlda(json: unknown): Plda {
   if (typeof json !== 'object' || json === null) throw new Error('the PLDA is no object');

@@ -19,49 +19,49 @@ function rows(count: number): LocalSpeakers {
   };
 }
 
-async function gather(all: LocalSpeakers, pieces: number, maxItems: number): Promise<Representing> {
-  const gathered = new Representatives(2, all.count, { maxItems, minCleanSeconds: 1 }, noPause);
-  const length = Math.ceil(all.count / pieces);
+async function gather(all: LocalSpeakers, shards: number, maxItems: number): Promise<Representing> {
+  const representatives = new Representatives(2, all.count, { maxItems, minCleanSeconds: 1 }, noPause);
+  const length = Math.ceil(all.count / shards);
   for (let start = 0; start < all.count; start += length) {
     const end = Math.min(all.count, start + length);
-    await gathered.add(
+    await representatives.add(
       select(
         all,
         Array.from({ length: end - start }, (_, index) => start + index),
       ),
     );
   }
-  return gathered.finish();
+  return representatives.finish();
 }
 
 describe('Representatives', () => {
-  it('keeps everybody while there is room', async () => {
+  it('keeps all local speakers up to the limit', async () => {
     expect(await gather(rows(700), 7, 700)).toEqual({ ...rows(700), kinds: new Uint8Array(700).fill(KIND.local) });
   });
 
-  it('reduces a long recording to its share, whatever the shards', async () => {
-    const whole = await gather(rows(3000), 1, 100);
-    expect(whole.count).toBeLessThanOrEqual(100);
-    expect(whole.count).toBeGreaterThanOrEqual(20);
-    expect(whole.cleanSeconds.reduce((sum, value) => sum + value, 0)).toBeCloseTo(6000, 0);
-    for (const pieces of [3, 10, 37]) expect(await gather(rows(3000), pieces, 100)).toEqual(whole);
-    for (let row = 0; row < whole.count; row++) {
-      // Voices are not mixed.
-      expect(Math.max(whole.embeddings[row * 2], whole.embeddings[row * 2 + 1])).toBeCloseTo(1, 5);
+  it('reduces a long recording below the limit, independent of the shards', async () => {
+    const inOneShard = await gather(rows(3000), 1, 100);
+    expect(inOneShard.count).toBeLessThanOrEqual(100);
+    expect(inOneShard.count).toBeGreaterThanOrEqual(20);
+    expect(inOneShard.cleanSeconds.reduce((sum, value) => sum + value, 0)).toBeCloseTo(6000, 0);
+    for (const shards of [3, 10, 37]) expect(await gather(rows(3000), shards, 100)).toEqual(inOneShard);
+    for (let row = 0; row < inOneShard.count; row++) {
+      // No representative mixes the two voices.
+      expect(Math.max(inOneShard.embeddings[row * 2], inOneShard.embeddings[row * 2 + 1])).toBeCloseTo(1, 5);
     }
-    expect(whole.kinds?.every((kind) => kind === KIND.representative)).toBe(true);
+    expect(inOneShard.kinds?.every((kind) => kind === KIND.representative)).toBe(true);
   });
 
-  it('keeps the cleanest where every remark is short: a long recording of them was told to hold no speech', async () => {
+  it('keeps the cleanest local speakers if all speech is short', async () => {
     const short = { ...rows(3000), cleanSeconds: new Float32Array(3000).fill(0.8) };
-    const few = await gather(short, 1, 100);
-    expect(few.count).toBeGreaterThanOrEqual(20);
-    expect(few.count).toBeLessThanOrEqual(100);
-    for (const pieces of [3, 10]) expect(await gather(short, pieces, 100)).toEqual(few);
-    const oneCleaner = {
+    const reduced = await gather(short, 1, 100);
+    expect(reduced.count).toBeGreaterThanOrEqual(20);
+    expect(reduced.count).toBeLessThanOrEqual(100);
+    for (const shards of [3, 10]) expect(await gather(short, shards, 100)).toEqual(reduced);
+    const withOneCleaner = {
       ...short,
       cleanSeconds: short.cleanSeconds.map((seconds, row) => (row === 17 ? 0.9 : seconds)),
     };
-    expect(Array.from((await gather(oneCleaner, 1, 100)).cleanSeconds)).toContain(Math.fround(0.9));
+    expect(Array.from((await gather(withOneCleaner, 1, 100)).cleanSeconds)).toContain(Math.fround(0.9));
   });
 });

@@ -3,14 +3,14 @@ import { joinLocalSpeakers, KIND, type LocalSpeakers, type Representing, select 
 import { normalise } from '../numerics.ts';
 import { averageLinkage, cosineDistances, cutIntoClusters } from './linkage.ts';
 
-/** Windows that are reduced together: five minutes at a step of one second. */
+/** Windows that are reduced together: five minutes with a window every second. */
 const BLOCK_WINDOWS = 300;
 
 /**
- * Gathers the local speakers of a recording in bounded memory. Up to `maxItems` they are kept as they are. Beyond,
- * every block of 300 windows is reduced to as many representatives as its share of all local speakers allows: clusters
- * of its cleanest local speakers, each with the mean embedding and the sum of the seconds. Blocks lie on the
- * recording's grid, so that the result does not depend on the sharding.
+ * Collects the local speakers of a recording in bounded memory. Up to `maxItems` of them stay unchanged. Of more, each
+ * block of 300 windows is reduced to representatives, in proportion to its share of all local speakers. A
+ * representative is a cluster of the block's cleanest local speakers, with their mean embedding and summed seconds.
+ * Blocks lie on the recording's window grid, so that the result does not depend on the sharding.
  */
 export class Representatives {
   #blocks: (LocalSpeakers & { readonly kind: number })[] = [];
@@ -18,7 +18,7 @@ export class Representatives {
   #openBlock = 0;
   readonly #reducing: boolean;
 
-  /** @param totalRows local speakers of the whole recording, which will be added */
+  /** @param totalRows number of local speakers of the whole recording */
   constructor(
     private readonly dimension: number,
     private readonly totalRows: number,
@@ -28,7 +28,7 @@ export class Representatives {
     this.#reducing = totalRows > limits.maxItems;
   }
 
-  /** Takes the next local speakers, in order of their windows. */
+  /** Adds the next local speakers, in order of their windows. */
   async add(speakers: LocalSpeakers): Promise<void> {
     let start = 0;
     while (start < speakers.count) {
@@ -64,7 +64,7 @@ export class Representatives {
     const { maxItems, minCleanSeconds } = this.limits;
     const quota = Math.max(2, Math.floor((maxItems * block.count) / this.totalRows));
     const good = range(0, block.count).filter((row) => block.cleanSeconds[row] >= minCleanSeconds);
-    // If all speech is short, the cleanest items represent it: without any there would be no speaker.
+    // If all speech is short, the cleanest items represent it: with no item there would be no speaker.
     const kept = select(block, good.length > 0 ? good : cleanest(block, quota));
     if (kept.count <= quota) {
       release(block.embeddings);
@@ -83,7 +83,7 @@ function range(start: number, end: number): number[] {
   return Array.from({ length: end - start }, (_, index) => start + index);
 }
 
-/** The `count` rows with the most speech alone, in their order. */
+/** The `count` rows with the most clean speech, in their order. */
 function cleanest({ count: rows, cleanSeconds }: LocalSpeakers, count: number): number[] {
   const byQuality = range(0, rows).sort((a, b) => cleanSeconds[b] - cleanSeconds[a] || a - b);
   return byQuality.slice(0, count).sort((a, b) => a - b);

@@ -12,43 +12,43 @@ interface VbxParameters {
   /** Sharpness of the first responsibilities: softmax of the initial clusters times this. */
   readonly initSmoothing: number;
   readonly maxIterations: number;
-  /** Stops when the evidence lower bound grows by less. */
+  /** The iterations stop when the evidence lower bound grows by less. */
   readonly epsilon: number;
 }
 
 /**
- * A speaker whose prior falls below this has no items left and gets none back: its responsibilities are some 1e-10.
- * Most of the speakers to start from end like this in the first iterations, and then cost no more time.
+ * Speakers with a smaller prior are skipped. Their responsibilities are about 1e-10 and do not grow again. Most initial
+ * speakers fall below it within a few iterations.
  */
-const NOBODY = 1e-9;
+const MIN_PRIOR = 1e-9;
 
-/** Items have a share of most speakers that no digit of what follows shows: below it nothing is added up. */
-const NOTHING = 1e-9;
+/** Smaller responsibilities are not added up: they would not change a digit of the sums. */
+const MIN_RESPONSIBILITY = 1e-9;
 
-/** Items that are worked on at a time, with a variable for each: the sums over them are written out four times. */
+/** Items per loop pass; the loops are unrolled by this factor. */
 const ITEMS_AT_ONCE = 4;
 
 export interface VbxResult {
   /** [items, speakers] responsibilities */
   readonly gamma: Float64Array;
-  /** [speakers] priors; those of superfluous speakers fall to zero */
+  /** [speakers] priors; those of superfluous speakers approach zero */
   readonly pi: Float64Array;
   readonly speakers: number;
-  /** Evidence lower bound, (25): how well these speakers explain the items, less what they cost. */
+  /** Evidence lower bound, (25). */
   readonly bound: number;
 }
 
 /**
  * Variational Bayes clustering of embeddings in a PLDA space (identity within-speaker covariance, diagonal
  * between-speaker covariance), without the transition model: Landini et al., "Bayesian HMM clustering of x-vector
- * sequences (VBx) in speaker diarization", 2022; numbers in the comments are its equations. The mixture form is that of
+ * sequences (VBx) in speaker diarization", 2022; numbers in the comments are its equations. The mixture form is from
  * pyannote's community-1 pipeline.
  *
  * @param features [items, dimension] in the PLDA space
  * @param phi [dimension] between-speaker variances
  * @param initial [items] clusters to start from, 0…speakers−1
- * @param options.weights [items] how often each item counts, once by default
- * @param options.pause called twice an iteration, and before the first
+ * @param options.weights [items] weight of each item, 1 by default
+ * @param options.pause called before the first iteration and twice in each
  */
 export async function vbx(
   features: Float64Array,
@@ -87,7 +87,7 @@ export async function vbx(
   let pi = new Float64Array(speakers).fill(1 / speakers);
   let lastBound = Number.NEGATIVE_INFINITY;
   for (let iteration = 0; iteration < parameters.maxIterations; iteration++) {
-    const alive = Array.from(pi.keys()).filter((s) => pi[s] >= NOBODY);
+    const alive = Array.from(pi.keys()).filter((s) => pi[s] >= MIN_PRIOR);
     const nextPi = new Float64Array(speakers);
     await pause();
     const boundOfSpeakers = updateSpeakers(model, alive);
@@ -106,7 +106,7 @@ export async function vbx(
   return { gamma, pi, speakers, bound: lastBound };
 }
 
-/** What the iterations work on; arrays by item are filled up with zeros to a multiple of four. */
+/** State of the iterations; arrays by item are padded with zeros to a multiple of four. */
 interface Mixture {
   readonly items: number;
   readonly dimension: number;
@@ -143,12 +143,12 @@ function prepare({ items, dimension, phi, rho, constant }: Mixture, features: Fl
   }
 }
 
-/** The speakers, given who the items are: (16), (17). @returns their part of the bound, (25) */
+/** Updates the speakers from the responsibilities: (16), (17). @returns the speakers' term of the bound, (25) */
 function updateSpeakers(model: Mixture, alive: readonly number[]): number {
   const { items, dimension, speakers, fa, fb, phi, weight, rho, alpha, offset, totals, gamma } = model;
   totals.fill(0);
-  alpha.fill(0); // first the sums of the items
-  // Four items at a time: a sum is read and written once for them.
+  alpha.fill(0); // holds the sums of the items first
+  // Four items at a time, so that each sum is read and written once for the four.
   for (let item = 0; item < items; item += ITEMS_AT_ONCE) {
     const [second, third, fourth] = [item + 1, item + 2, item + 3];
     for (const s of alive) {
@@ -157,7 +157,7 @@ function updateSpeakers(model: Mixture, alive: readonly number[]): number {
       const share2 = weight[third] * gamma[third * speakers + s];
       const share3 = weight[fourth] * gamma[fourth * speakers + s];
       const total = share0 + share1 + (share2 + share3);
-      if (total < NOTHING) continue;
+      if (total < MIN_RESPONSIBILITY) continue;
       totals[s] += total;
       for (let d = 0; d < dimension; d++) {
         alpha[s * dimension + d] +=
@@ -182,7 +182,7 @@ function updateSpeakers(model: Mixture, alive: readonly number[]): number {
   return bound;
 }
 
-/** Who the items are, given the speakers: (23). @returns their part of the bound */
+/** Updates the responsibilities from the speakers: (23). @returns the items' term of the bound */
 function updateResponsibilities(
   { items, dimension, speakers, fa, weight, rho, constant, alpha, offset, gamma }: Mixture,
   alive: readonly number[],
@@ -221,7 +221,7 @@ function updateResponsibilities(
   return bound;
 }
 
-/** [speakers alive, 4] products of four items with the means: a value of a mean is read once for them. */
+/** [speakers alive, 4] products of four items with the means; each value of a mean is read once for the four. */
 function productsOfFour(
   rho: Float64Array,
   first: number,
@@ -262,14 +262,14 @@ function setResponsibilities({ items, speakers, gamma }: Mixture, initial: Array
   }
 }
 
-/** One speaker found: the weighted sum of its shifted embeddings [dimension], and the seconds of its speech. */
+/** A speaker that VBx found: the weighted sum [dimension] of its shifted embeddings, and its seconds of speech. */
 export interface SpeakerSum {
   readonly sum: Float64Array;
   readonly seconds: number;
 }
 
-/** The speakers of VBx that remain, most likely first; at least one. */
-export function remaining(
+/** Speakers of VBx with enough prior and speech, highest prior first; at least one. */
+export function keptSpeakers(
   { gamma, pi, speakers }: VbxResult,
   seconds: Float64Array,
   { minPriorShare, minSpeakerSeconds }: Pick<ClusteringParameters, 'minPriorShare' | 'minSpeakerSeconds'>,
@@ -282,7 +282,7 @@ export function remaining(
   return kept.length > 0 ? kept : all.slice(0, 1);
 }
 
-/** What each of some of VBx's speakers was found in. @param shifted [items, dimension] */
+/** Sums of the chosen speakers of VBx. @param shifted [items, dimension] */
 export function sumsOf(
   { count, dimension, seconds }: Items,
   shifted: Float32Array,
@@ -302,32 +302,32 @@ export function sumsOf(
 }
 
 /**
- * Joins speakers until `most` are left, the pair with the lowest cost first. The cost is the distance of the two
- * centroids times the logarithm of their speech (its harmonic combination). The distance alone would join two people
- * with much speech before a short fragment of one of them, which is further from all centroids; Ward's criterion, with
- * the speech itself, would join a person with little speech before two fragments of one person.
+ * Joins the pair of speakers with the lowest cost until at most `maxSpeakers` remain. The cost is the distance of the
+ * two centroids times the logarithm of the harmonic combination of their seconds. The distance alone would join two
+ * people with much speech first: a short fragment of one of them is further from all centroids. Ward's criterion, which
+ * weights by the seconds themselves, would join a person with little speech before two fragments of one person.
  *
- * @param most speakers to leave, at most; at least one is left
+ * @param maxSpeakers at least one speaker remains
  */
-export function joinDown(speakers: readonly SpeakerSum[], most: number): SpeakerSum[] {
-  const left = [...speakers];
-  while (left.length > Math.max(1, most)) {
-    let least = Number.POSITIVE_INFINITY;
+export function joinToCount(speakers: readonly SpeakerSum[], maxSpeakers: number): SpeakerSum[] {
+  const kept = [...speakers];
+  while (kept.length > Math.max(1, maxSpeakers)) {
+    let lowestCost = Number.POSITIVE_INFINITY;
     let pair: readonly [number, number] = [0, 1];
-    for (let b = 1; b < left.length; b++) {
+    for (let b = 1; b < kept.length; b++) {
       for (let a = 0; a < b; a++) {
-        const cost = (1 - similarityOf(left[a], left[b])) * speechWeight(left[a], left[b]);
-        if (cost < least) [least, pair] = [cost, [a, b]];
+        const cost = (1 - similarityOf(kept[a], kept[b])) * speechWeight(kept[a], kept[b]);
+        if (cost < lowestCost) [lowestCost, pair] = [cost, [a, b]];
       }
     }
     const [a, b] = pair;
-    left[a] = {
-      sum: left[a].sum.map((value, d) => value + left[b].sum[d]),
-      seconds: left[a].seconds + left[b].seconds,
+    kept[a] = {
+      sum: kept[a].sum.map((value, d) => value + kept[b].sum[d]),
+      seconds: kept[a].seconds + kept[b].seconds,
     };
-    left.splice(b, 1);
+    kept.splice(b, 1);
   }
-  return left;
+  return kept;
 }
 
 /** [speakers, dimension], unit length, most speech first */
@@ -342,7 +342,7 @@ export function centroidsOfSums(speakers: readonly SpeakerSum[], dimension: numb
   return centroids;
 }
 
-/** Logarithm of the harmonic combination of the seconds of two speakers. */
+/** Logarithm of the harmonic combination of two speakers' seconds. */
 function speechWeight(a: SpeakerSum, b: SpeakerSum): number {
   return Math.log1p((a.seconds * b.seconds) / (a.seconds + b.seconds));
 }

@@ -1,5 +1,5 @@
 import type { Resampler, ResamplerPort } from '../../audio/audio-ports.ts';
-import type { FilterbankPort, MelPowerPort, PoolingPiece, PoolingPort } from '../../diarization/model-ports.ts';
+import type { FilterbankPort, MelPowerPort, PoolingInput, PoolingPort } from '../../diarization/model-ports.ts';
 import { POWER_BANDS } from '../../diarization/segmenter.ts';
 import { instantiate, ResultBuffer } from './instance.ts';
 
@@ -168,7 +168,7 @@ function createPooling(dsp: DspExports): PoolingPort {
  * Copies the kept frames block by block and adds them to the pool that is open. Blocks are filled across the bounds of
  * pieces: the result depends on the kept frames alone, to the last bit.
  */
-function addPieces(dsp: DspExports, pieces: readonly PoolingPiece[], channels: number): void {
+function addPieces(dsp: DspExports, pieces: readonly PoolingInput[], channels: number): void {
   const rows = dsp.pool_rows();
   const stride = dsp.pool_stride();
   const frames = new Float32Array(dsp.memory.buffer, dsp.pool_frames(), rows * stride);

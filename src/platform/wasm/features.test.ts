@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { PoolingPiece, TrunkOutput } from '../../diarization/model-ports.ts';
+import type { PoolingInput, TrunkOutput } from '../../diarization/model-ports.ts';
 import { createDsp } from './dsp.ts';
 
 const dsp = createDsp(new WebAssembly.Module(readFileSync(new URL('../../../wasm/dsp/dsp.wasm', import.meta.url))));
@@ -104,7 +104,7 @@ function trunkOutput(frameCount: number, channels: number, seed: number): TrunkO
 }
 
 /** The definition, in double precision, two passes. */
-function reference(pieces: readonly PoolingPiece[]): number[] {
+function reference(pieces: readonly PoolingInput[]): number[] {
   const channels = pieces[0].trunk.channels;
   const means: number[] = [];
   const deviations: number[] = [];
@@ -122,7 +122,7 @@ function reference(pieces: readonly PoolingPiece[]): number[] {
   return [...means, ...deviations];
 }
 
-function worstDifference(pieces: readonly PoolingPiece[]): number {
+function worstDifference(pieces: readonly PoolingInput[]): number {
   const out = dsp.pooling.pool(pieces);
   const wanted = reference(pieces);
   expect(out?.length).toBe(wanted.length);
