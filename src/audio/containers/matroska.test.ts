@@ -247,8 +247,8 @@ describe('damage', () => {
     const index = await indexOf(file);
     expect(index.warning).toBe('The beginning of the Matroska file, 0.3 s of it, is damaged and was taken as silence.');
     const samples = levels(await readSourceRate(file, index, ports));
-    const heard = levels(Float32Array.from(ramp(300), (value) => (value - 128) / 128));
-    expect(samples).toEqual([...new Array<number>(300).fill(0), ...heard]);
+    const audible = levels(Float32Array.from(ramp(300), (value) => (value - 128) / 128));
+    expect(samples).toEqual([...new Array<number>(300).fill(0), ...audible]);
   });
 
   it('a file that is cut off is used up to there', async () => {

@@ -1,7 +1,7 @@
 import { type AudioResult, type CodecName, type DecoderPort, fail, ok } from '../audio-ports.ts';
 import type { BlockReader } from '../block-reader.ts';
 import { ascii, hasAscii, u16le, u32le } from '../bytes.ts';
-import { FirstSeconds, MAX_GAP_SECONDS } from '../clock.ts';
+import { MAX_GAP_SECONDS, TrackStartTime } from '../clock.ts';
 import {
   aacConfig,
   aacTrack,
@@ -18,12 +18,12 @@ import {
   endlessWalkWarning,
   type Part,
   type PartStart,
-  type Piece,
+  type PlayedSpan,
   type TrackCodec,
   trailingFileWarning,
 } from '../container.ts';
 import { effectsOfMask, type PcmLayout } from '../pcm.ts';
-import { onePiece } from '../playback.ts';
+import { oneSpan } from '../playback.ts';
 import { firstReadable, openTrack } from '../track.ts';
 import { parseStreamInfo, STREAM_INFO_BYTES } from './flac.ts';
 import {
@@ -291,7 +291,7 @@ async function openSound(
   const { sampleRateHz: rateHz } = opened.value;
   return ok({
     ...opened.value,
-    heard: (first, faults: BlocksEnd) => heardOf(track, codec.value, first, rateHz, start, faults),
+    playedSpans: (first, faults: BlocksEnd) => playedSpansOf(track, codec.value, first, rateHz, start, faults),
     paddingOf: ({ endPadding }) => Math.min(endPadding, rateHz),
     warnings(faults: BlocksEnd) {
       // What a browser records states no size.
@@ -378,13 +378,13 @@ async function firstTime(
   played: ReadonlySet<number>,
 ): Promise<Start> {
   const end: BlocksEnd = {};
-  const starts = new Map<number, FirstSeconds>();
+  const starts = new Map<number, TrackStartTime>();
   for await (const run of walkBlocks(reader, walk, firstCluster, end)) {
     for (const { seconds, trackNumber: number } of run.packets.slice(0, FIRST_BLOCKS)) {
       if (number === undefined || !played.has(number)) continue;
-      const start = starts.get(number) ?? new FirstSeconds();
+      const start = starts.get(number) ?? new TrackStartTime();
       starts.set(number, start);
-      start.pass(seconds);
+      start.add(seconds);
     }
     break;
   }
@@ -392,14 +392,14 @@ async function firstTime(
   return { seconds: Math.min(...[...starts.values()].map(({ seconds }) => seconds)), isDamaged: false };
 }
 
-function heardOf(
+function playedSpansOf(
   track: MatroskaTrack,
   codec: TrackCodec,
   { firstSeconds = 0 }: PartStart,
   rateHz: number,
   start: Start,
   faults: BlocksEnd,
-): readonly Piece[] {
+): readonly PlayedSpan[] {
   // Opus says it itself, and some writers count the other field at the rate of the encoder's input.
   const preSkip = codec.codec === 'opus' ? parseOpusHead(codec.extraData)?.preSkip : undefined;
   const delaySeconds = preSkip === undefined ? track.codecDelayNs / 1e9 : preSkip / OPUS_RATE_HZ;
@@ -407,5 +407,5 @@ function heardOf(
   const lead = lateSeconds <= MAX_GAP_SECONDS ? Math.round(lateSeconds * rateHz) : 0;
   const delay = delaySeconds <= 1 ? Math.round(delaySeconds * rateHz) : 0;
   if (start.isDamaged) faults.lostSamples = lead;
-  return onePiece(delay, undefined, lead);
+  return oneSpan(delay, undefined, lead);
 }

@@ -1,9 +1,9 @@
 import { type AudioResult, type CodecSpec, type DecoderPort, fail, ok } from '../audio-ports.ts';
 import type { BlockReader } from '../block-reader.ts';
 import { ascii, hasAscii, u24be, u32be } from '../bytes.ts';
-import type { Container, Part, PartEnd, Piece } from '../container.ts';
+import type { Container, Part, PartEnd, PlayedSpan } from '../container.ts';
 import { framePackets, frameWarnings } from '../frame-walker.ts';
-import { onePiece } from '../playback.ts';
+import { oneSpan } from '../playback.ts';
 import {
   adtsLockAt,
   adtsSyntax,
@@ -116,7 +116,7 @@ export async function openMpeg(
     openDecoder: () => decoders.open({ codec, sampleRateHz, channels }),
     walk: (faults, entry = firstByte) =>
       framePackets(reader, mpegSyntax(header.lock), { startByte: entry, endByte }, frameSamples, faults),
-    heard: (): readonly Piece[] => onePiece(tag?.hasDelay ? tag.delaySamples + DECODER_DELAY_SAMPLES : 0),
+    playedSpans: (): readonly PlayedSpan[] => oneSpan(tag?.hasDelay ? tag.delaySamples + DECODER_DELAY_SAMPLES : 0),
     paddingOf: ({ position }) => paddingOf(tag, position, frameSamples),
     async warnings(faults, end: PartEnd) {
       // Where bytes were left out, the frames that the tag knows of were in them.

@@ -1,9 +1,9 @@
 import { type AudioResult, fail, ok } from '../audio-ports.ts';
 import type { BlockReader } from '../block-reader.ts';
-import { FirstSeconds, MAX_GAP_SECONDS } from '../clock.ts';
+import { MAX_GAP_SECONDS, TrackStartTime } from '../clock.ts';
 import { OPUS_RATE_HZ } from '../codec-config.ts';
 import type { Container, Faults, PacketRun, RawPacket, TrackCodec } from '../container.ts';
-import { onePiece } from '../playback.ts';
+import { oneSpan } from '../playback.ts';
 import { openTrack } from '../track.ts';
 import { MAX_HEADER_BYTES, soundFrame, type Unwrapped, type Unwrapper, unwrapperOf } from './mpeg-ts-frames.ts';
 import {
@@ -225,15 +225,15 @@ async function firstTime(
   pids: ReadonlySet<number>,
 ): Promise<{ seconds: number; scrambled: ReadonlySet<number> }> {
   const scrambled = new Set<number>();
-  const starts = new Map<number, FirstSeconds>();
+  const starts = new Map<number, TrackStartTime>();
   for await (const batch of tsPackets(reader, stride, from)) {
     for (const packet of batch) {
       if (!pids.has(packet.pid)) continue;
       if (packet.isScrambled) scrambled.add(packet.pid);
       else if (packet.isStart) {
-        const start = starts.get(packet.pid) ?? new FirstSeconds();
+        const start = starts.get(packet.pid) ?? new TrackStartTime();
         starts.set(packet.pid, start);
-        start.pass(parsePesHeader(packet.payload)?.seconds);
+        start.add(parsePesHeader(packet.payload)?.seconds);
       }
     }
     if ((batch.at(-1)?.position ?? 0) > from + FIRST_BYTES) break;
@@ -286,10 +286,10 @@ export const mpegTs: Container = {
     if (!opened.ok) return opened;
     return ok({
       ...opened.value,
-      heard({ firstSeconds = 0 }) {
+      playedSpans({ firstSeconds = 0 }) {
         const late = firstSeconds - seconds;
         const lead = late > 0 && late <= MAX_GAP_SECONDS ? Math.round(late * opened.value.sampleRateHz) : 0;
-        return onePiece(startTrim, undefined, lead);
+        return oneSpan(startTrim, undefined, lead);
       },
       paddingOf: ({ endPadding }) => endPadding,
       warnings: (faults: TsFaults) => [

@@ -4,7 +4,7 @@ import { ascii, hasAscii, u16le, u32le, u64le } from '../bytes.ts';
 import { type Container, type Part, shapeFault, trailingFileWarning } from '../container.ts';
 import { blockPackets, pcmBlocks } from '../frame-walker.ts';
 import { effectsOfMask, type PcmLayout, pcmDecoder } from '../pcm.ts';
-import { onePiece } from '../playback.ts';
+import { oneSpan } from '../playback.ts';
 import { openMpeg } from './mpeg-audio.ts';
 
 /** Codings of WAV that come in blocks of one size. */
@@ -347,7 +347,7 @@ async function partOf(
         ...blocks,
         openDecoder: () => decoders.open(blocks),
         walk: (_, entry) => blockPackets(layout, entry),
-        heard: () => onePiece(0, blockTotal(blocks, header)),
+        playedSpans: () => oneSpan(0, blockTotal(blocks, header)),
       });
     }
     case 'mpeg':
