@@ -281,7 +281,7 @@ export class CountedRuns {
 
 const NO_BYTES = new Uint8Array(0);
 
-/** Audio whose times must confirm a jump: packets delayed by a network or a busy machine have late times only briefly. */
+/** Audio whose times must confirm a jump: packets delayed by a network or a busy machine are late only briefly. */
 const CONFIRM_SECONDS = 0.5;
 /** Packets that are read ahead: more than the confirming audio has, except for the shortest packets. */
 const MAX_PACKETS_AHEAD = 256;

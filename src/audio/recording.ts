@@ -23,7 +23,7 @@ import { wav } from './containers/wav.ts';
 import { Decoding, type Restart } from './decode.ts';
 import { nameForeign, UNKNOWN } from './sniff.ts';
 
-/** Formats with a distinct magic first; ADTS and MPEG audio, without one, are recognised by a chain of frame headers. */
+/** Formats with a distinct magic first; ADTS and MPEG audio are recognised by a chain of frame headers. */
 const CONTAINERS: readonly Container[] = [wav, flac, aiff, caf, amr, mp4, matroska, ogg, mpegTs, adts, mp3];
 
 /** Bytes after the tags that `detect` reads. */

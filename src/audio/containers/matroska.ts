@@ -38,7 +38,7 @@ import {
   walkBlocks,
 } from './matroska-blocks.ts';
 
-/** One audio track, as the header describes it. */
+/** One audio track, from the header. */
 interface MatroskaTrack {
   readonly number: number;
   readonly isEnabled: boolean;
@@ -52,24 +52,24 @@ interface MatroskaTrack {
   readonly encoding: ContentEncoding;
 }
 
-/** What was done to the packets before they were written. */
+/** Encoding of the packets by the writer. */
 type ContentEncoding =
   | { readonly kind: 'none' }
-  /** The same first bytes were taken away from each. */
+  /** The same first bytes were removed from each packet. */
   | { readonly kind: 'stripped'; readonly prefix: Uint8Array }
   | { readonly kind: 'compressed' }
   | { readonly kind: 'encrypted' };
 
-/** Tracks that are looked at; no recording has more, and each takes more memory than its bytes in the file. */
+/** Tracks that are parsed; no recording has more, and each takes more memory than its bytes in the file. */
 const MAX_TRACKS = 100;
 
-const PICTURES_TYPE = 1;
+const VIDEO_TYPE = 1;
 const AUDIO_TYPE = 2;
 const HEADER_STRIPPING = 3;
 
 interface Tracks {
   readonly audio: readonly MatroskaTrack[];
-  /** Numbers of the tracks of sound and pictures. */
+  /** Numbers of the audio and video tracks. */
   readonly played: ReadonlySet<number>;
   readonly trackCount: number;
 }
@@ -85,7 +85,7 @@ export function parseTracks(body: Uint8Array): Tracks {
     const fields = fieldsOf(entry.body);
     const number = (field: number, fallback: number) => (fields.has(field) ? uintOf(fields.get(field)!) : fallback);
     const type = number(ID.TRACK_TYPE, 0);
-    if (type === AUDIO_TYPE || type === PICTURES_TYPE) played.add(number(ID.TRACK_NUMBER, 0));
+    if (type === AUDIO_TYPE || type === VIDEO_TYPE) played.add(number(ID.TRACK_NUMBER, 0));
     if (type !== AUDIO_TYPE) continue;
     const sound = fieldsOf(fields.get(ID.AUDIO) ?? new Uint8Array(0));
     const rate = sound.get(ID.SAMPLING_FREQUENCY);
@@ -106,7 +106,7 @@ export function parseTracks(body: Uint8Array): Tracks {
   return { audio, played, trackCount };
 }
 
-/** Bodies by id, the first of each. */
+/** Body of the first element of each id. */
 function fieldsOf(body: Uint8Array): ReadonlyMap<number, Uint8Array> {
   const fields = new Map<number, Uint8Array>();
   for (const element of elementsIn(body)) if (!fields.has(element.id)) fields.set(element.id, element.body);
@@ -133,7 +133,7 @@ const PLAIN: Readonly<Record<string, CodecName>> = {
   A_EAC3: 'eac3',
 };
 
-/** Names for codings that are not decoded. */
+/** Names of codings that are not supported. */
 const NAMES: readonly (readonly [prefix: string, name: string])[] = [
   ['A_DTS', 'DTS'],
   ['A_TRUEHD', 'Dolby TrueHD'],
@@ -145,7 +145,7 @@ const NAMES: readonly (readonly [prefix: string, name: string])[] = [
   ['A_AC4', 'AC-4'],
 ];
 
-/** What a decoder needs, from the header of a track. */
+/** Codec parameters from the header of a track. */
 function codecOfTrack(track: MatroskaTrack): AudioResult<TrackCodec> {
   const { codecId, codecPrivate, channels, sampleRateHz } = track;
   const plain = (codec: CodecName, extraData: Uint8Array = new Uint8Array(0), extra: Partial<TrackCodec> = {}) =>
@@ -200,11 +200,11 @@ function pcmLayout({ codecId, bitDepth, channels }: MatroskaTrack): PcmLayout | 
   return { encoding: bitDepth === 8 ? 'unsigned' : 'signed', bytesPerSample, isBigEndian, channels };
 }
 
-/** WAVE_FORMAT_EXTENSIBLE: a mask of the channels, and the coding after it. */
+/** WAVE_FORMAT_EXTENSIBLE: a channel mask, then the coding. */
 const EXTENSIBLE = 0xfffe;
 const EXTENSIBLE_BYTES = 40;
 
-/** Sound as in WAV: the private data is a WAVEFORMATEX. */
+/** Audio as in WAV: the private data are a WAVEFORMATEX. */
 function codecOfWaveFormat(track: MatroskaTrack): AudioResult<TrackCodec> {
   const format = track.codecPrivate;
   if (format.length < 16) return fail('corrupt', 'The Matroska file has a damaged header of its audio track.');
@@ -227,15 +227,15 @@ function codecOfWaveFormat(track: MatroskaTrack): AudioResult<TrackCodec> {
 }
 
 const WHERE = 'The Matroska file';
-/** Private data with pictures in it is the longest part of a header. */
-const MAX_HEADER_PART_BYTES = 4 << 20;
+/** Longest element of a header: private data with pictures. */
+const MAX_HEADER_ELEMENT_BYTES = 4 << 20;
 const DEFAULT_NS_PER_TICK = 1_000_000;
-/** Bytes that may have been left out of every packet: writers leave out sync words. */
+/** Longest stripped header of packets: writers strip sync words. */
 const MAX_PREFIX_BYTES = 64;
-/** Blocks looked at to see which track begins first. */
+/** Blocks that are searched for the track that begins first. */
 const FIRST_BLOCKS = 64;
 
-/** Matroska and WebM; of a video its sound. */
+/** Matroska and WebM; of a video its audio. */
 export const matroska: Container = {
   format: 'matroska',
   hasMagic: true,
@@ -253,11 +253,11 @@ export const matroska: Container = {
         : fail('no_samples', `${WHERE} has no audio track.`);
     }
     const others = audio.filter((track) => track !== preferred);
-    return firstReadable([preferred, ...others], (track) => openSound(reader, header.value, track, decoders));
+    return firstReadable([preferred, ...others], (track) => openAudio(reader, header.value, track, decoders));
   },
 };
 
-async function openSound(
+async function openAudio(
   reader: BlockReader,
   { played, nsPerTick, firstCluster, endByte }: Header,
   track: MatroskaTrack,
@@ -294,7 +294,7 @@ async function openSound(
     playedSpans: (first, faults: BlocksEnd) => playedSpansOf(track, codec.value, first, rateHz, start, faults),
     paddingOf: ({ endPadding }) => Math.min(endPadding, rateHz),
     warnings(faults: BlocksEnd) {
-      // What a browser records states no size.
+      // Recordings of browsers state no size.
       const isCut = endByte === undefined ? faults.isCut === true : endByte > reader.sizeBytes;
       const lostSeconds = ((faults.lostSamples ?? 0) / rateHz).toFixed(1);
       return [
@@ -311,12 +311,12 @@ async function openSound(
 
 interface Header {
   readonly audio: readonly MatroskaTrack[];
-  /** Numbers of the tracks of sound and pictures. */
+  /** Numbers of the audio and video tracks. */
   readonly played: ReadonlySet<number>;
   readonly trackCount: number;
   readonly nsPerTick: number;
   readonly firstCluster: number;
-  /** Where the recording ends, as it says itself; undefined where it does not. */
+  /** Stated end of the recording; undefined if its size is unknown. */
   readonly endByte: number | undefined;
 }
 
@@ -342,17 +342,17 @@ async function readHeader(reader: BlockReader, startByte: number): Promise<Audio
     let tracksEnd: number | undefined;
     for await (const part of elementsOf(reader, top.bodyStart, reader.sizeBytes)) {
       if (part.id === ID.INFO) {
-        for (const field of elementsIn(await readBody(reader, part, MAX_HEADER_PART_BYTES))) {
+        for (const field of elementsIn(await readBody(reader, part, MAX_HEADER_ELEMENT_BYTES))) {
           if (field.id === ID.TIMESTAMP_SCALE) nsPerTick = uintOf(field.body) || DEFAULT_NS_PER_TICK;
         }
       } else if (part.id === ID.TRACKS) {
-        tracks ??= parseTracks(await readBody(reader, part, MAX_HEADER_PART_BYTES));
+        tracks ??= parseTracks(await readBody(reader, part, MAX_HEADER_ELEMENT_BYTES));
         tracksEnd ??= part.size === undefined ? undefined : part.bodyStart + part.size;
       } else if (part.id === ID.CLUSTER) firstCluster ??= part.start;
       if (tracks && firstCluster !== undefined) break;
     }
     if (!tracks) return damaged;
-    // Where none follows there may be a hole, after which the walk finds the next one.
+    // Without a cluster the first ones may be damaged: the walk searches for the next one.
     firstCluster ??= tracksEnd;
     if (firstCluster === undefined) return fail('no_samples', `${WHERE} has no samples in it.`);
     return ok({ ...tracks, nsPerTick, firstCluster, endByte });
@@ -360,16 +360,16 @@ async function readHeader(reader: BlockReader, startByte: number): Promise<Audio
   return damaged;
 }
 
-/** Where a recording begins, by its clock. */
+/** Start of a recording in its clock. */
 interface Start {
   readonly seconds: number;
-  /** Whether what comes first is damaged. */
+  /** Whether the beginning is damaged. */
   readonly isDamaged: boolean;
 }
 
 /**
- * Where players begin: the earliest of the times that the tracks of sound and pictures begin with, by the first blocks;
- * 0 where what is in front of them is damaged.
+ * Start of playback: the earliest start of the audio and video tracks, from the first blocks; 0 if the beginning is
+ * damaged.
  */
 async function firstTime(
   reader: BlockReader,
@@ -400,7 +400,7 @@ function playedSpansOf(
   start: Start,
   faults: BlocksEnd,
 ): readonly PlayedSpan[] {
-  // Opus says it itself, and some writers count the other field at the rate of the encoder's input.
+  // Opus has the delay in its header; some writers count the container's field at the rate of the encoder's input.
   const preSkip = codec.codec === 'opus' ? parseOpusHead(codec.extraData)?.preSkip : undefined;
   const delaySeconds = preSkip === undefined ? track.codecDelayNs / 1e9 : preSkip / OPUS_RATE_HZ;
   const lateSeconds = Math.max(0, firstSeconds - start.seconds);

@@ -352,8 +352,8 @@ export function openEnded(list: EditList, media: { readonly timescale: number; r
 }
 
 /**
- * The spans that a list plays, or the reason why it is ignored. The recording is read forward, so a list that repeats or
- * reorders audio is ignored.
+ * The spans that a list plays, or the reason why it is ignored. The recording is read forward, so a list that repeats
+ * or reorders audio is ignored.
  *
  * @param timescale units of the track a second
  * @param start first packets: the list uses the container's times with their rounding (`roundingErrorSamples`)

@@ -5,8 +5,8 @@ import { indexOf } from '../../../test/helpers/indexes.ts';
 import { box, movieHeader, NO_SAMPLES, otherTrack, soundMovie, soundTrack, u32 } from '../../../test/helpers/mp4.ts';
 
 const ports = audioPorts();
-const SOUND = 1;
-const PICTURES = 2;
+const AUDIO = 1;
+const VIDEO = 2;
 const RATE_HZ = 8000;
 const FRAMES = 6000;
 const pcm = { type: 'sowt', channels: 1, bits: 16, rateHz: RATE_HZ, timescale: RATE_HZ };
@@ -25,15 +25,15 @@ interface Starts {
  * A recording in one fragment: audio, preceded by video if `pictures` is set. One trun entry is one sample frame.
  */
 function fragmented({ sound, pictures, delay = 0 }: Starts, frameBytes = 2): Uint8Array {
-  const trex = (id: number) => box('trex', u32(0, id, 1, 1, id === SOUND ? frameBytes : 0, 0));
-  const tracks = [soundTrack(SOUND, pcm, NO_SAMPLES), otherTrack(PICTURES, 'vide', 1000)];
-  const moov = box('moov', movieHeader(1000), ...tracks, box('mvex', trex(SOUND), trex(PICTURES)));
+  const trex = (id: number) => box('trex', u32(0, id, 1, 1, id === AUDIO ? frameBytes : 0, 0));
+  const tracks = [soundTrack(AUDIO, pcm, NO_SAMPLES), otherTrack(VIDEO, 'vide', 1000)];
+  const moov = box('moov', movieHeader(1000), ...tracks, box('mvex', trex(AUDIO), trex(VIDEO)));
   const moofOf = (offset: number) => {
     const head = (id: number, ticks: number) => [box('tfhd', u32(0x020000, id)), box('tfdt', u32(0, ticks))];
     const videoRun = box('trun', u32(0xa01, 1, offset, 0, delay));
     const audioRun = box('trun', u32(1, FRAMES, offset));
-    const trafs = pictures === undefined ? [] : [box('traf', ...head(PICTURES, pictures), videoRun)];
-    return box('moof', box('mfhd', u32(0, 1)), ...trafs, box('traf', ...head(SOUND, sound), audioRun));
+    const trafs = pictures === undefined ? [] : [box('traf', ...head(VIDEO, pictures), videoRun)];
+    return box('moof', box('mfhd', u32(0, 1)), ...trafs, box('traf', ...head(AUDIO, sound), audioRun));
   };
   const moof = moofOf(moofOf(0).length + 8);
   return concat(box('ftyp', u32(0x71742020, 0)), moov, moof, box('mdat', data));
@@ -74,7 +74,7 @@ it.each([4, 8, 16])('reads packet sizes of %i bits', async (bits) => {
       box('stz2', u32(0, bits, counts.length), sizes),
       box('stco', u32(0, 1, offset)),
     ];
-    const moov = box('moov', movieHeader(1000), soundTrack(SOUND, pcm, tables));
+    const moov = box('moov', movieHeader(1000), soundTrack(AUDIO, pcm, tables));
     return concat(box('ftyp', u32(0x71742020, 0)), moov, box('mdat', data));
   };
   const file = fileWith(fileWith(0).length - data.length);
