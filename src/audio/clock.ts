@@ -153,7 +153,8 @@ export function clockWarnings(
       : []),
     ...(isLong(overlapSamples)
       ? [
-          `Packets overlap in their times, by ${seconds(overlapSamples)} s in all; that much of their sound was left out.`,
+          `Packets overlap in their times, by ${seconds(overlapSamples)} s in all; ` +
+            'that much of their sound was left out.',
         ]
       : []),
     ...(brokenTimes > 0 ? ['The times of the packets jump; where they do the samples were counted instead.'] : []),

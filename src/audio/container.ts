@@ -78,7 +78,7 @@ export async function packetBytes(reader: BlockReader, packet: RawPacket, atMost
     if (rest > 0) whole.set((await reader.peek(packet.offset, rest)).subarray(0, rest), prefix.length);
     return whole;
   }
-  const view = packet.bytes ?? reader.held(packet.offset, length) ?? (await reader.peek(packet.offset, length));
+  const view = packet.bytes ?? reader.cached(packet.offset, length) ?? (await reader.peek(packet.offset, length));
   return view.length > length ? view.subarray(0, length) : view;
 }
 

@@ -21,7 +21,7 @@ import { mpegTs } from './containers/mpeg-ts.ts';
 import { ogg } from './containers/ogg.ts';
 import { wav } from './containers/wav.ts';
 import { Decoding, type Restart } from './decode.ts';
-import { nameForeign, UNKNOWN } from './sniff.ts';
+import { rejectKnownFormat, UNKNOWN } from './sniff.ts';
 
 /** Formats with a distinct magic first; ADTS and MPEG audio are recognised by a chain of frame headers. */
 const CONTAINERS: readonly Container[] = [wav, flac, aiff, caf, amr, mp4, matroska, ogg, mpegTs, adts, mp3];
@@ -61,7 +61,7 @@ function advised(opened: AudioResult<Part>): AudioResult<Part> {
 async function detect(reader: BlockReader, decoders: DecoderPort): Promise<AudioResult<Part>> {
   const startByte = await skipHeadTags(reader);
   const head = await readHead(reader, startByte);
-  const known = CONTAINERS.find((candidate) => candidate.hasMagic && candidate.detect(head)) ?? nameForeign(head);
+  const known = CONTAINERS.find((candidate) => candidate.hasMagic && candidate.detect(head)) ?? rejectKnownFormat(head);
   if (known) return 'open' in known ? known.open(reader, startByte, decoders) : known;
   const stream = bareStream(head);
   if (stream) return stream.open(reader, startByte, decoders);

@@ -5,7 +5,7 @@ import { type Container, shapeFault, trailingFileWarning } from '../container.ts
 import { blockPackets, ima4Blocks, pcmBlocks } from '../frame-walker.ts';
 import { effectsOfLayout, MAX_LAYOUT_BYTES, type PcmLayout, pcmDecoder } from '../pcm.ts';
 
-/** How the samples are coded. */
+/** Coding of the samples. */
 type AiffFormat =
   | { readonly kind: 'pcm'; readonly sampleRateHz: number; readonly pcm: PcmLayout }
   /** IMA ADPCM of QuickTime: packets of 34 bytes a channel. */
@@ -14,7 +14,7 @@ type AiffFormat =
 interface AiffHeader {
   readonly format: AiffFormat;
   readonly dataOffset: number;
-  /** Bytes of sound that are really there. */
+  /** Bytes of audio that are in the file. */
   readonly dataBytes: number;
   readonly warning?: string;
 }
@@ -24,7 +24,7 @@ const MAX_CHUNKS = 1000;
 
 const DAMAGED = fail('corrupt', 'The header of the AIFF file is damaged.');
 
-/** AIFF and AIFF-C: finds the format and where the samples are. The two chunks may come in either order. */
+/** AIFF and AIFF-C: finds the format and the samples, whose chunks may come in either order. */
 async function readAiffHeader(reader: BlockReader, startByte: number): Promise<AudioResult<AiffHeader>> {
   const isCompressed = hasAscii(await reader.peek(startByte, 12), 8, 'AIFC');
   let format: AiffFormat | undefined;
@@ -48,7 +48,7 @@ async function readAiffHeader(reader: BlockReader, startByte: number): Promise<A
       const bytes = await reader.peek(body, 8);
       if (bytes.length < 8) break;
       const skipped = 8 + u32be(bytes, 0);
-      // Writers to a pipe cannot know the size and leave 0; with nothing in it, it is 8.
+      // Writers to a pipe do not know the size and write 0; the size of an empty chunk is 8.
       sound = { dataOffset: body + skipped, declared: size === 0 ? undefined : Math.max(0, size - skipped) };
     }
     offset = body + size + (size & 1);
@@ -65,13 +65,13 @@ async function readAiffHeader(reader: BlockReader, startByte: number): Promise<A
   return ok({ format, dataOffset, dataBytes: available, warning });
 }
 
-/** The format without the channels that a layout in a chunk of Core Audio's calls low-frequency effects. */
+/** The format with the low-frequency effects channels of a Core Audio layout. */
 function withEffects(format: AiffFormat & { kind: 'pcm' }, layout: Uint8Array): AiffFormat {
   const effects = effectsOfLayout(layout, format.pcm.channels);
   return effects.length > 0 ? { ...format, pcm: { ...format.pcm, effects } } : format;
 }
 
-/** Sizes from here on are written by those that do not know. */
+/** Writers that do not know the size write this or a larger value. */
 const STREAMED_FROM = 0x7fff0000;
 const STREAMED_WARNING =
   'The header of the AIFF file does not say how long the recording is; everything up to the end of the file was used.';
@@ -101,15 +101,15 @@ function parseCommon(bytes: Uint8Array, isCompressed: boolean): AudioResult<Aiff
   return ok({ kind: 'pcm', sampleRateHz, pcm: { ...sample, channels } });
 }
 
-/** The sample format of a compression type; samples of odd widths stand on the left of the next whole byte. */
+/** The sample format of a compression type; samples of odd widths are left-aligned in whole bytes. */
 function sampleOf(type: string, bits: number): Omit<PcmLayout, 'channels'> | undefined {
-  const whole = Math.ceil(bits / 8);
+  const bytesPerSample = Math.ceil(bits / 8);
   switch (type) {
     case 'NONE':
     case 'twos':
-      return { encoding: 'signed', bytesPerSample: whole, isBigEndian: true };
+      return { encoding: 'signed', bytesPerSample, isBigEndian: true };
     case 'sowt':
-      return { encoding: 'signed', bytesPerSample: whole };
+      return { encoding: 'signed', bytesPerSample };
     case 'in24':
       return { encoding: 'signed', bytesPerSample: 3, isBigEndian: true };
     case 'in32':
@@ -161,8 +161,8 @@ export const aiff: Container = {
       where: 'The AIFF file',
       sampleRateHz,
       async warnings() {
-        const behind = dataOffset + dataBytes + (dataBytes & 1);
-        const isJoined = hasAscii(await reader.peek(behind, 4), 0, 'FORM');
+        const end = dataOffset + dataBytes + (dataBytes & 1);
+        const isJoined = hasAscii(await reader.peek(end, 4), 0, 'FORM');
         return [
           ...(warning === undefined ? [] : [warning]),
           ...(isJoined ? [trailingFileWarning('The AIFF file')] : []),

@@ -136,7 +136,8 @@ function extent(available: number, declared: number | undefined): { dataBytes: n
   if (declared !== undefined && declared <= available) return { dataBytes: declared };
   const warning =
     declared === undefined
-      ? 'The header of the Core Audio file does not say how long the recording is; everything up to the end of the file was used.'
+      ? 'The header of the Core Audio file does not say how long the recording is; ' +
+        'everything up to the end of the file was used.'
       : TRUNCATED_WARNING;
   return { dataBytes: Math.max(0, available), warning };
 }

@@ -327,7 +327,8 @@ const STREAM_HEAD = Uint8Array.of(0x66, 0x4c, 0x61, 0x43, 0, 0, 0, 34);
 
 /** @param seconds length of the audio that was read */
 const trailingStreamWarning = (seconds: number): string =>
-  `The FLAC file goes on at another sample rate or with other channels after ${seconds.toFixed(1)} s; that part was left out.`;
+  `The FLAC file goes on at another sample rate or with other channels after ${seconds.toFixed(1)} s; ` +
+  'that part was left out.';
 
 /** Whether another file begins after the last frame that was read. */
 async function hasTrailingStream(reader: BlockReader, from: number, endByte: number): Promise<boolean> {
