@@ -43,14 +43,14 @@ export function aacConfig(sampleRateHz: number, channels: number): Uint8Array | 
 /**
  * An AAC track from its AudioSpecificConfig.
  *
- * @param where 'The MP4 file', for messages
+ * @param displayName 'The MP4 file', for messages
  * @param channels used if the configuration does not state them
  */
-export function aacTrack(privateData: Uint8Array, channels: number, where: string): AudioResult<TrackCodec> {
+export function aacTrack(privateData: Uint8Array, channels: number, displayName: string): AudioResult<TrackCodec> {
   const config = parseAacConfig(privateData);
-  if (!config) return fail('corrupt', `${where} has a damaged header of its AAC track.`);
+  if (!config) return fail('corrupt', `${displayName} has a damaged header of its AAC track.`);
   if (config.objectType === AAC_OBJECT_USAC) {
-    return fail('unsupported', `${where} holds audio in ${XHE_AAC}, which is not supported.`);
+    return fail('unsupported', `${displayName} holds audio in ${XHE_AAC}, which is not supported.`);
   }
   return ok({
     codec: 'aac',

@@ -72,11 +72,11 @@ export async function packetBytes(reader: BlockReader, packet: RawPacket, atMost
   const length = Math.min(packet.length, atMost);
   const { prefix } = packet;
   if (prefix) {
-    const whole = new Uint8Array(length);
-    whole.set(prefix.subarray(0, length));
+    const bytes = new Uint8Array(length);
+    bytes.set(prefix.subarray(0, length));
     const rest = length - prefix.length;
-    if (rest > 0) whole.set((await reader.peek(packet.offset, rest)).subarray(0, rest), prefix.length);
-    return whole;
+    if (rest > 0) bytes.set((await reader.peek(packet.offset, rest)).subarray(0, rest), prefix.length);
+    return bytes;
   }
   const view = packet.bytes ?? reader.cached(packet.offset, length) ?? (await reader.peek(packet.offset, length));
   return view.length > length ? view.subarray(0, length) : view;
@@ -140,7 +140,7 @@ export interface PartEnd {
 export interface Part {
   readonly format: string;
   /** 'The MP4 file', for messages. */
-  readonly where: string;
+  readonly displayName: string;
   readonly codec: CodecName;
   /** Rate of the decoded samples. */
   readonly sampleRateHz: number;
@@ -203,10 +203,10 @@ export function shapeFault(name: string, sampleRateHz: number, channels: number)
 /**
  * Warning of a second file after the one that is read, which is left out.
  *
- * @param where 'The WAV file'
+ * @param displayName 'The WAV file'
  */
-export const trailingFileWarning = (where: string): string =>
-  `${where} contains a second recording after the first; it was left out.`;
+export const trailingFileWarning = (displayName: string): string =>
+  `${displayName} contains a second recording after the first; it was left out.`;
 
 /** Steps in a row without a packet; real files have some tens. */
 const MAX_STEPS = 200_000;
@@ -241,7 +241,7 @@ export class StepBudget {
 /**
  * Warning of a walk that `StepBudget` ended.
  *
- * @param where 'The OGG file'
+ * @param displayName 'The OGG file'
  */
-export const endlessWalkWarning = (where: string): string =>
-  `${where} has a very long span without audio; what follows was left out.`;
+export const endlessWalkWarning = (displayName: string): string =>
+  `${displayName} has a very long span without audio; what follows was left out.`;

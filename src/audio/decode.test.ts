@@ -33,7 +33,7 @@ const decoders = { open: 0, max: 0 };
 function partOf({ runs, spans, padding, decode, next, startByte, warnings, codec = 'aac' }: FakePart): Part {
   return {
     format: 'fake',
-    where: 'The file',
+    displayName: 'The file',
     codec,
     sampleRateHz: RATE,
     channels: 1,

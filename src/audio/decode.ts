@@ -239,7 +239,9 @@ export class Decoding {
       brokenTimes: this.#jumps.brokenTimes + clock.state.brokenTimes,
     };
     this.#warnings.push(
-      ...(hasTooManyPackets ? [`${part.where} has more than ${packets} packets; what follows was left out.`] : []),
+      ...(hasTooManyPackets
+        ? [`${part.displayName} has more than ${packets} packets; what follows was left out.`]
+        : []),
       ...((await part.warnings?.(faults, end)) ?? []),
     );
   }

@@ -53,12 +53,12 @@ async function* walkFrames(
     const lengths: number[] = [];
     let at = 0;
     let length = 0;
-    let isLost = false;
+    let isOutOfSync = false;
     let isTruncated = false;
     while (at + neededBytes <= view.length) {
       length = syntax.frameBytesAt(view, at);
-      isLost = length === 0;
-      if (isLost) break;
+      isOutOfSync = length === 0;
+      if (isOutOfSync) break;
       isTruncated = position + at + length > endByte;
       if (isTruncated) break;
       offsets.push(position + at);
@@ -69,7 +69,7 @@ async function* walkFrames(
     if (offsets.length > 0 || isTruncated) yield { offsets, lengths, skippedBytes, isTruncated };
     if (isTruncated) return;
     skippedBytes = 0;
-    if (!isLost) continue;
+    if (!isOutOfSync) continue;
     const afterTags = await skipTags(reader, position, endByte);
     if (afterTags > position && (await isFrameOrEnd(reader, syntax, afterTags, endByte))) {
       position = afterTags;

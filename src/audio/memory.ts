@@ -43,11 +43,11 @@ export function concatenated<T extends Float32Array | Int32Array | Uint8Array>(
   type: new (length: number) => T,
   parts: readonly ArrayLike<number>[],
 ): T {
-  const whole = new type(parts.reduce((sum, { length }) => sum + length, 0));
+  const joined = new type(parts.reduce((sum, { length }) => sum + length, 0));
   let filled = 0;
   for (const part of parts) {
-    whole.set(part, filled);
+    joined.set(part, filled);
     filled += part.length;
   }
-  return whole;
+  return joined;
 }

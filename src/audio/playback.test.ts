@@ -8,8 +8,8 @@ import { joined, oneSpan, SpanPlayer } from './playback.ts';
  *
  * @param end end position of the decoded samples
  */
-function play(pieces: readonly PlayedSpan[], end: number, { start = 0, from = 0, blocks = [7] } = {}): number[] {
-  const player = new SpanPlayer(pieces, start);
+function play(spans: readonly PlayedSpan[], end: number, { start = 0, from = 0, blocks = [7] } = {}): number[] {
+  const player = new SpanPlayer(spans, start);
   const out: number[] = [];
   for (let at = from, i = 0; at < end; i++) {
     const length = Math.min(end - at, blocks[i % blocks.length]);
@@ -54,11 +54,11 @@ describe('playing spans', () => {
     ],
     ['silence alone', [{ samples: 3 }], silence(3)],
     ['no span', [], []],
-  ])('%s: gives the same samples from any start and in blocks of any length', (_name, pieces, expected) => {
+  ])('%s: gives the same samples from any start and in blocks of any length', (_name, spans, expected) => {
     for (const blocks of [[7], [1], [50], [3, 11, 2]]) {
-      expect(play(pieces, 50, { blocks })).toEqual(expected);
+      expect(play(spans, 50, { blocks })).toEqual(expected);
       for (let start = 1; start <= expected.length + 3; start++) {
-        expect(play(pieces, 50, { blocks, start })).toEqual(expected.slice(start));
+        expect(play(spans, 50, { blocks, start })).toEqual(expected.slice(start));
       }
     }
   });
@@ -67,18 +67,18 @@ describe('playing spans', () => {
     const next = random(4);
     for (let round = 0; round < 300; round++) {
       let position = 0;
-      const pieces = Array.from({ length: 1 + Math.floor(next() * 6) }, (): PlayedSpan => {
+      const spans = Array.from({ length: 1 + Math.floor(next() * 6) }, (): PlayedSpan => {
         const samples = 1 + Math.floor(next() * 15);
         if (next() < 0.3) return { samples };
         position += Math.floor(next() * 8);
-        const piece = { position, samples };
+        const span = { position, samples };
         position += samples;
-        return piece;
+        return span;
       });
-      const whole = play(joined(pieces), 60, { blocks: [4, 9] });
-      expect(play(pieces, 60)).toEqual(whole);
+      const whole = play(joined(spans), 60, { blocks: [4, 9] });
+      expect(play(spans, 60)).toEqual(whole);
       const start = Math.floor(next() * (whole.length + 2));
-      expect(play(pieces, 60, { start })).toEqual(whole.slice(start));
+      expect(play(spans, 60, { start })).toEqual(whole.slice(start));
     }
   });
 });
@@ -92,10 +92,10 @@ it('extends the last span to the end within its slack', () => {
   const played = (samples: number) => play([{ position: 5, samples, slackSamples: 3 }], 50, { blocks: [20] }).length;
   expect([40, 41, 42, 45, 46].map(played)).toEqual([40, 41, 45, 45, 45]);
   // Also if silence follows, in which reading may begin.
-  const pieces = [{ position: 10, samples: 39, slackSamples: 1 }, { samples: 9 }];
+  const spans = [{ position: 10, samples: 39, slackSamples: 1 }, { samples: 9 }];
   const expected = [...range(10, 50), ...silence(9)];
   for (let start = 0; start < 50; start++) {
-    expect(play(pieces, 50, { blocks: [30], start })).toEqual(expected.slice(start));
+    expect(play(spans, 50, { blocks: [30], start })).toEqual(expected.slice(start));
   }
 });
 

@@ -151,7 +151,7 @@ export class Recording {
     readonly facts: RecordingFacts,
     private readonly reader: BlockReader,
     private readonly decoding: Decoding,
-    private readonly where: string,
+    private readonly displayName: string,
     private readonly resampler: ResamplerPort,
     private readonly firstSample: number,
   ) {}
@@ -175,11 +175,11 @@ export class Recording {
     try {
       const part = await openPart(reader, ofChannel(ports.decoder, channel));
       if (!part.ok) return part;
-      const { format, codec, sampleRateHz, channels, where } = part.value;
+      const { format, codec, sampleRateHz, channels, displayName } = part.value;
       const decoding = await Decoding.open(reader, part.value, from?.restart);
       isOpen = true;
       const facts = { format, codec, sampleRateHz, channels };
-      return ok(new Recording(facts, reader, decoding, where, ports.resampler, from?.sample ?? 0));
+      return ok(new Recording(facts, reader, decoding, displayName, ports.resampler, from?.sample ?? 0));
     } finally {
       if (!isOpen) reader.close();
     }
@@ -202,7 +202,7 @@ export class Recording {
   /** Result after the last sample; a failure if there was none. */
   get end(): AudioResult<RecordingEnd> {
     if (!this.#end) throw new Error('the recording has not ended');
-    return this.#end.totalSamples > 0 ? ok(this.#end) : fail('no_samples', `${this.where} has no samples in it.`);
+    return this.#end.totalSamples > 0 ? ok(this.#end) : fail('no_samples', `${this.displayName} has no samples in it.`);
   }
 
   /** Samples at 16 kHz in blocks of any length; the next block may overwrite a block. */

@@ -26,7 +26,10 @@ async function attempt(packets: number, damaged: number) {
     }
   }
   const reader = new BlockReader(memorySource(new Uint8Array(packets).fill(1, damaged)));
-  return { result: await openTrack(reader, decoders, { format: 'mp4', where: 'The file', track, walk }), decodes };
+  return {
+    result: await openTrack(reader, decoders, { format: 'mp4', displayName: 'The file', track, walk }),
+    decodes,
+  };
 }
 
 it('opens a track after damage of any length at the beginning', async () => {
@@ -53,7 +56,7 @@ it('rejects Opus with too many channels for the memory of two decoders', async (
   async function* walk(): PacketWalk {}
   const reader = new BlockReader(memorySource(new Uint8Array(1)));
   const { decoder } = audioPorts();
-  const opened = await openTrack(reader, decoder, { format: 'ogg', where: 'The Ogg file', track: opus, walk });
+  const opened = await openTrack(reader, decoder, { format: 'ogg', displayName: 'The Ogg file', track: opus, walk });
   expect(opened).toMatchObject({
     ok: false,
     error: { kind: 'unsupported', message: 'The Ogg file has 33 channels; of Opus, 1 to 32 are supported.' },

@@ -151,7 +151,7 @@ function eac3FrameSamples(packet: Uint8Array, at: number): number {
 interface Track {
   readonly format: string;
   /** 'The MP4 file', for messages. */
-  readonly where: string;
+  readonly displayName: string;
   readonly track: TrackCodec;
   walk(faults: Faults, entry?: number): PacketWalk;
   /** Receives the faults of the walk to the first packets. */
@@ -165,27 +165,30 @@ const MAX_OPUS_CHANNELS = 32;
 export async function openTrack(
   reader: BlockReader,
   decoders: DecoderPort,
-  { format, where, track, walk, trial: faults = {} }: Track,
+  { format, displayName, track, walk, trial: faults = {} }: Track,
 ): Promise<AudioResult<Part>> {
   const { codec, channels } = track;
   if (channels < 1 || channels > MAX_CHANNELS) {
-    return fail('unsupported', `${where} has ${channels} channels; 1 to ${MAX_CHANNELS} are supported.`);
+    return fail('unsupported', `${displayName} has ${channels} channels; 1 to ${MAX_CHANNELS} are supported.`);
   }
   if (codec === 'opus' && channels > MAX_OPUS_CHANNELS) {
-    return fail('unsupported', `${where} has ${channels} channels; of Opus, 1 to ${MAX_OPUS_CHANNELS} are supported.`);
+    return fail(
+      'unsupported',
+      `${displayName} has ${channels} channels; of Opus, 1 to ${MAX_OPUS_CHANNELS} are supported.`,
+    );
   }
   if (!isUsableRate(track.sampleRateHz)) {
-    return fail('unsupported', `${where} has a sample rate of ${track.sampleRateHz} Hz, which is not supported.`);
+    return fail('unsupported', `${displayName} has a sample rate of ${track.sampleRateHz} Hz, which is not supported.`);
   }
   if (track.extraData.length > MAX_PRIVATE_BYTES) {
-    return fail('corrupt', `${where} has a damaged header: what it says about its codec is too long.`);
+    return fail('corrupt', `${displayName} has a damaged header: what it says about its codec is too long.`);
   }
-  const trial = await tryDecoder(reader, track, decoders, walk(faults), where);
+  const trial = await tryDecoder(reader, track, decoders, walk(faults), displayName);
   if (!trial.ok) return trial;
   const { sampleRateHz, packetSamples } = trial.value;
   return ok({
     format,
-    where,
+    displayName,
     codec,
     sampleRateHz,
     channels,
@@ -225,16 +228,16 @@ interface Trial {
  * Decodes the first decodable packets: only the decoder knows the true rate of HE-AAC, and whether the private data are
  * valid.
  *
- * @param where 'The MP4 file', for the message
+ * @param displayName 'The MP4 file', for the message
  */
 async function tryDecoder(
   reader: BlockReader,
   track: TrackCodec,
   decoders: DecoderPort,
   walk: PacketWalk,
-  where: string,
+  displayName: string,
 ): Promise<AudioResult<Trial>> {
-  const refused = fail('corrupt', `${where} holds audio (${track.codec.toUpperCase()}) that cannot be decoded.`);
+  const refused = fail('corrupt', `${displayName} holds audio (${track.codec.toUpperCase()}) that cannot be decoded.`);
   let decoder: PacketDecoder;
   try {
     decoder = openDecoder(track, decoders);
@@ -262,11 +265,11 @@ async function tryDecoder(
         triesLeft = FURTHER_TRIES;
       }
     }
-    if (packets === 0) return fail('no_samples', `${where} has no samples in it.`);
+    if (packets === 0) return fail('no_samples', `${displayName} has no samples in it.`);
     if (decoded === 0) return refused;
     const { sampleRateHz } = decoder;
     if (!isUsableRate(sampleRateHz)) {
-      return fail('unsupported', `${where} has a sample rate of ${sampleRateHz} Hz, which is not supported.`);
+      return fail('unsupported', `${displayName} has a sample rate of ${sampleRateHz} Hz, which is not supported.`);
     }
     return ok({ sampleRateHz, packetSamples });
   } finally {

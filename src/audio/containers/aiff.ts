@@ -29,9 +29,9 @@ async function readAiffHeader(reader: BlockReader, startByte: number): Promise<A
   const isCompressed = hasAscii(await reader.peek(startByte, 12), 8, 'AIFC');
   let format: AiffFormat | undefined;
   let layout: Uint8Array = new Uint8Array(0);
-  let sound: { readonly dataOffset: number; readonly declared: number | undefined } | undefined;
+  let data: { readonly dataOffset: number; readonly declared: number | undefined } | undefined;
   let offset = startByte + 12;
-  for (let count = 0; count < MAX_CHUNKS && !(format && sound); count++) {
+  for (let count = 0; count < MAX_CHUNKS && !(format && data); count++) {
     const head = await reader.peek(offset, 8);
     if (head.length < 8) break;
     const size = u32be(head, 4);
@@ -49,14 +49,14 @@ async function readAiffHeader(reader: BlockReader, startByte: number): Promise<A
       if (bytes.length < 8) break;
       const skipped = 8 + u32be(bytes, 0);
       // Writers to a pipe do not know the size and write 0; the size of an empty chunk is 8.
-      sound = { dataOffset: body + skipped, declared: size === 0 ? undefined : Math.max(0, size - skipped) };
+      data = { dataOffset: body + skipped, declared: size === 0 ? undefined : Math.max(0, size - skipped) };
     }
     offset = body + size + (size & 1);
   }
   if (!format) return DAMAGED;
   if (format.kind === 'pcm') format = withEffects(format, layout);
-  if (!sound) return fail('no_samples', 'The AIFF file has no samples in it.');
-  const { dataOffset, declared } = sound;
+  if (!data) return fail('no_samples', 'The AIFF file has no samples in it.');
+  const { dataOffset, declared } = data;
   const available = Math.max(0, reader.sizeBytes - dataOffset);
   if (declared !== undefined && declared <= available) {
     return ok({ format, dataOffset, dataBytes: declared });
@@ -158,7 +158,7 @@ export const aiff: Container = {
     const { sampleRateHz } = format;
     const common = {
       format: 'aiff',
-      where: 'The AIFF file',
+      displayName: 'The AIFF file',
       sampleRateHz,
       async warnings() {
         const end = dataOffset + dataBytes + (dataBytes & 1);

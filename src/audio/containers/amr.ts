@@ -82,7 +82,7 @@ export const amr: Container = {
     const firstByte = startByte + magic.length;
     return ok({
       format: 'amr',
-      where: `The ${name} file`,
+      displayName: `The ${name} file`,
       codec,
       sampleRateHz,
       channels: 1,

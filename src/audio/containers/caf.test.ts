@@ -75,7 +75,7 @@ describe('uncompressed samples of Core Audio files', () => {
     expect(await samplesOf(options, data)).toEqual(expected);
   });
 
-  it('of unknown or too long a declared length are used up to the end, with a warning', async () => {
+  it('with an unknown or too long declared length are used to the end, with a warning', async () => {
     for (const declaredBytes of [-1, 9999]) {
       expect(await indexOf(cafFile({ declaredBytes }, new Uint8Array(201)))).toMatchObject({
         totalSamples: 100,

@@ -23,7 +23,7 @@ interface CafDescription {
   readonly sampleRateHz: number;
   readonly formatId: string;
   readonly formatFlags: number;
-  /** 0 where packets differ in length: the packet table has their lengths. */
+  /** 0 if packets differ in length: the packet table has their lengths. */
   readonly bytesPerPacket: number;
   readonly framesPerPacket: number;
   readonly channels: number;
@@ -200,7 +200,7 @@ async function* walkPackets(reader: BlockReader, layout: PacketLayout, entry = l
   }
 }
 
-const WHERE = 'The Core Audio file';
+const DISPLAY_NAME = 'The Core Audio file';
 
 type CafCodec = 'alac' | 'aac' | 'opus';
 
@@ -215,13 +215,13 @@ async function openCoded(
   decoders: DecoderPort,
 ): Promise<AudioResult<Part>> {
   const { packetTable: table, dataOffset, dataBytes, warning } = header;
-  if (!table) return fail('corrupt', `${WHERE} has no table of its packets.`);
+  if (!table) return fail('corrupt', `${DISPLAY_NAME} has no table of its packets.`);
   const track = TRACK_OF[codec](header);
   if (!track.ok) return track;
   const layout = { table, dataOffset, dataEndByte: dataOffset + dataBytes };
   const opened = await openTrack(reader, decoders, {
     format: 'caf',
-    where: WHERE,
+    displayName: DISPLAY_NAME,
     track: track.value,
     walk: (_, entry) => walkPackets(reader, layout, entry),
   });
@@ -231,7 +231,7 @@ async function openCoded(
     ...opened.value,
     playedSpans: () => playedSpansOf(table, scale),
     warnings: (_, { packets }) => [
-      ...(packets < table.packets ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
+      ...(packets < table.packets ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
       ...(warning === undefined || warning === TRUNCATED_WARNING ? [] : [warning]),
     ],
   });
@@ -251,19 +251,19 @@ function playedSpansOf(table: CafPacketTable, scale: number): readonly PlayedSpa
 function alacOf({ cookie, description }: CafHeader): AudioResult<TrackCodec> {
   const at = hasAscii(cookie, 4, 'frma') ? 24 : hasAscii(cookie, 4, 'alac') ? 12 : 0;
   const track = alacTrack(cookie.subarray(at));
-  if (!track) return fail('corrupt', `${WHERE} has a damaged header of its ALAC track.`);
+  if (!track) return fail('corrupt', `${DISPLAY_NAME} has a damaged header of its ALAC track.`);
   return ok({ ...track, sampleRateHz: description.sampleRateHz });
 }
 
 function aacOf({ cookie, description }: CafHeader): AudioResult<TrackCodec> {
   const found = decoderConfig(cookie);
-  return aacTrack(found?.privateData ?? new Uint8Array(0), description.channels, WHERE);
+  return aacTrack(found?.privateData ?? new Uint8Array(0), description.channels, DISPLAY_NAME);
 }
 
 /** Opus as in voice messages of phones. The cookie that maps more than two channels is undocumented. */
 function opusOf({ description: { channels } }: CafHeader): AudioResult<TrackCodec> {
   if (channels > 2) {
-    return fail('unsupported', `${WHERE} holds Opus with ${channels} channels, which is not supported.`);
+    return fail('unsupported', `${DISPLAY_NAME} holds Opus with ${channels} channels, which is not supported.`);
   }
   return ok({ codec: 'opus', sampleRateHz: OPUS_RATE_HZ, channels, extraData: opusHeadOf(channels) });
 }
@@ -308,7 +308,7 @@ function openPlain(reader: BlockReader, header: CafHeader, decoders: DecoderPort
   }
   const common = {
     format: 'caf',
-    where: 'The Core Audio file',
+    displayName: 'The Core Audio file',
     sampleRateHz,
     channels,
     async warnings() {

@@ -83,7 +83,7 @@ const RATES_HZ = [0, 88200, 176400, 192000, 8000, 16000, 22050, 24000, 32000, 44
 
 /**
  * The header at `at`, or undefined: the checksum, the rate and the channel count must be right. About one in 2^23
- * random positions passes; `number` and the checksum of the whole frame reveal these.
+ * random positions passes; `number` and the checksum of the complete frame reveal these.
  */
 export function parseFrameHeader(bytes: Uint8Array, at: number, info: StreamInfo): FlacFrameHeader | undefined {
   if (at + 6 > bytes.length || bytes[at] !== 0xff || (bytes[at + 1] & 0xfe) !== 0xf8) return undefined;
@@ -175,8 +175,8 @@ async function* flacPackets(
 ): PacketWalk {
   const endByte = reader.sizeBytes;
   const limits = { reader, info, endByte, falseHeadersLeft: MAX_FALSE_HEADERS };
-  const known = entry === undefined ? undefined : await nextHeader(limits, entry, entry + 1);
-  let current = known ?? (await firstChained(limits, entry ?? firstByte));
+  const entryFrame = entry === undefined ? undefined : await nextHeader(limits, entry, entry + 1);
+  let current = entryFrame ?? (await firstChained(limits, entry ?? firstByte));
   let sample = Number(faults.samples ?? 0);
   let gapSamples = current && entry === undefined ? gapBeforeFirst(info, current, current.offset - firstByte) : 0;
   while (current) {
@@ -357,7 +357,7 @@ export const flac: Container = {
     const { sampleRateHz, channels } = info;
     return ok({
       format: 'flac',
-      where: 'The FLAC file',
+      displayName: 'The FLAC file',
       codec: 'flac',
       sampleRateHz,
       channels,

@@ -87,8 +87,8 @@ export function parseTracks(body: Uint8Array): Tracks {
     const type = number(ID.TRACK_TYPE, 0);
     if (type === AUDIO_TYPE || type === VIDEO_TYPE) played.add(number(ID.TRACK_NUMBER, 0));
     if (type !== AUDIO_TYPE) continue;
-    const sound = fieldsOf(fields.get(ID.AUDIO) ?? new Uint8Array(0));
-    const rate = sound.get(ID.SAMPLING_FREQUENCY);
+    const audioFields = fieldsOf(fields.get(ID.AUDIO) ?? new Uint8Array(0));
+    const rate = audioFields.get(ID.SAMPLING_FREQUENCY);
     const codecId = fields.get(ID.CODEC_ID) ?? new Uint8Array(0);
     audio.push({
       number: number(ID.TRACK_NUMBER, 0),
@@ -98,8 +98,8 @@ export function parseTracks(body: Uint8Array): Tracks {
       codecPrivate: fields.get(ID.CODEC_PRIVATE) ?? new Uint8Array(0),
       codecDelayNs: number(ID.CODEC_DELAY, 0),
       sampleRateHz: Math.round(rate ? floatOf(rate) : 8000),
-      channels: sound.has(ID.CHANNELS) ? uintOf(sound.get(ID.CHANNELS)!) : 1,
-      bitDepth: sound.has(ID.BIT_DEPTH) ? uintOf(sound.get(ID.BIT_DEPTH)!) : 0,
+      channels: audioFields.has(ID.CHANNELS) ? uintOf(audioFields.get(ID.CHANNELS)!) : 1,
+      bitDepth: audioFields.has(ID.BIT_DEPTH) ? uintOf(audioFields.get(ID.BIT_DEPTH)!) : 0,
       encoding: encodingOf(fields.get(ID.CONTENT_ENCODINGS)),
     });
   }
@@ -226,7 +226,7 @@ function codecOfWaveFormat(track: MatroskaTrack): AudioResult<TrackCodec> {
   return fail('unsupported', `The Matroska file holds audio in the WAV coding ${name}, which is not supported.`);
 }
 
-const WHERE = 'The Matroska file';
+const DISPLAY_NAME = 'The Matroska file';
 /** Longest element of a header: private data with pictures. */
 const MAX_HEADER_ELEMENT_BYTES = 4 << 20;
 const DEFAULT_NS_PER_TICK = 1_000_000;
@@ -249,8 +249,8 @@ export const matroska: Container = {
     const preferred = audio.find(({ isEnabled, isDefault }) => isEnabled && isDefault) ?? audio[0];
     if (!preferred) {
       return trackCount === 0
-        ? fail('corrupt', `${WHERE} has no tracks in it.`)
-        : fail('no_samples', `${WHERE} has no audio track.`);
+        ? fail('corrupt', `${DISPLAY_NAME} has no tracks in it.`)
+        : fail('no_samples', `${DISPLAY_NAME} has no audio track.`);
     }
     const others = audio.filter((track) => track !== preferred);
     return firstReadable([preferred, ...others], (track) => openAudio(reader, header.value, track, decoders));
@@ -264,12 +264,13 @@ async function openAudio(
   decoders: DecoderPort,
 ): Promise<AudioResult<Part>> {
   const { encoding } = track;
-  if (encoding.kind === 'encrypted') return fail('unsupported', `${WHERE} is encrypted (DRM), so it cannot be read.`);
+  if (encoding.kind === 'encrypted')
+    return fail('unsupported', `${DISPLAY_NAME} is encrypted (DRM), so it cannot be read.`);
   if (encoding.kind === 'compressed') {
-    return fail('unsupported', `${WHERE} has compressed packets in its audio track, which is not supported.`);
+    return fail('unsupported', `${DISPLAY_NAME} has compressed packets in its audio track, which is not supported.`);
   }
   if (encoding.kind === 'stripped' && encoding.prefix.length > MAX_PREFIX_BYTES) {
-    return fail('corrupt', `${WHERE} has a damaged header: too many bytes were left out of every packet.`);
+    return fail('corrupt', `${DISPLAY_NAME} has a damaged header: too many bytes were left out of every packet.`);
   }
   const codec = codecOfTrack(track);
   if (!codec.ok) return codec;
@@ -283,7 +284,7 @@ async function openAudio(
   );
   const opened = await openTrack(reader, decoders, {
     format: 'matroska',
-    where: WHERE,
+    displayName: DISPLAY_NAME,
     track: codec.value,
     walk: (faults: BlocksEnd, entry = firstCluster) => walkBlocks(reader, walk, entry, faults),
   });
@@ -298,9 +299,9 @@ async function openAudio(
       const isCut = endByte === undefined ? faults.isCut === true : endByte > reader.sizeBytes;
       const lostSeconds = ((faults.lostSamples ?? 0) / rateHz).toFixed(1);
       return [
-        ...(isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
-        ...(faults.hasAnother ? [trailingFileWarning(WHERE)] : []),
-        ...(faults.isEndless ? [endlessWalkWarning(WHERE)] : []),
+        ...(isCut ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
+        ...(faults.hasAnother ? [trailingFileWarning(DISPLAY_NAME)] : []),
+        ...(faults.isEndless ? [endlessWalkWarning(DISPLAY_NAME)] : []),
         ...(faults.lostSamples
           ? [`The beginning of the Matroska file, ${lostSeconds} s of it, is damaged and was taken as silence.`]
           : []),
@@ -354,7 +355,7 @@ async function readHeader(reader: BlockReader, startByte: number): Promise<Audio
     if (!tracks) return damaged;
     // Without a cluster the first ones may be damaged: the walk searches for the next one.
     firstCluster ??= tracksEnd;
-    if (firstCluster === undefined) return fail('no_samples', `${WHERE} has no samples in it.`);
+    if (firstCluster === undefined) return fail('no_samples', `${DISPLAY_NAME} has no samples in it.`);
     return ok({ ...tracks, nsPerTick, firstCluster, endByte });
   }
   return damaged;

@@ -23,7 +23,7 @@ export type FragmentFaults = {
 interface Fragment {
   readonly box: Box;
   /** Whether it follows another index: its file offsets count from the start of another file. */
-  readonly isOfAnother: boolean;
+  readonly isOfAppendedFile: boolean;
 }
 
 /** Bytes after damage that are searched for the next fragment. */
@@ -42,7 +42,7 @@ async function* fragmentsOf(reader: BlockReader, from: number, faults: FragmentF
   const end = reader.sizeBytes;
   let position = from;
   let boxes = 0;
-  let isOfAnother = false;
+  let isOfAppendedFile = false;
   for (let damages = 0; damages <= MAX_DAMAGES; damages++) {
     let cut: string | undefined;
     for await (const box of boxesOf(reader, position, end)) {
@@ -50,8 +50,8 @@ async function* fragmentsOf(reader: BlockReader, from: number, faults: FragmentF
       boxes++;
       if (box.isCut) cut = box.type;
       if (box.isCut || !IS_TYPE.test(box.type) || (isFragment && box.end - box.start > MAX_MOOF_BYTES)) break;
-      if (isFragment) yield { box, isOfAnother };
-      isOfAnother ||= box.type === 'moov';
+      if (isFragment) yield { box, isOfAppendedFile };
+      isOfAppendedFile ||= box.type === 'moov';
       position = box.end;
     }
     if (boxes >= MAX_BOXES) return;
@@ -144,7 +144,7 @@ export interface FragmentWalk {
   /** Bytes of one sample frame of uncompressed audio; otherwise 0. */
   readonly pcmFrameBytes: number;
   /** Descriptions whose packets are left out (`readDescriptions`); absent if all have the same coding. */
-  readonly others?: readonly number[];
+  readonly excludedDescriptions?: readonly number[];
   /** Number of packets in tables before the fragments. The entry of a fragment is this number plus its file offset. */
   readonly tabled: number;
 }
@@ -170,11 +170,11 @@ export async function* walkFragments(
 ): PacketWalk {
   const from = Math.max(walk.firstByte, entry - walk.tabled);
   let isComplete = true;
-  for await (const { box, isOfAnother } of fragmentsOf(reader, from, faults)) {
+  for await (const { box, isOfAppendedFile } of fragmentsOf(reader, from, faults)) {
     // Only in the last fragment do missing packets mean that the file is truncated.
     if (!isComplete) faults.isDamaged = true;
     const body = await readBody(reader, box, MAX_MOOF_BYTES);
-    if (isOfAnother && countsFromFileStart(body)) {
+    if (isOfAppendedFile && countsFromFileStart(body)) {
       faults.hasAnother = true;
       break;
     }
@@ -234,7 +234,7 @@ function* fragmentRuns(
         ticks = view[0] === 1 && view.length >= 12 ? u32be(view, 4) * 2 ** 32 + u32be(view, 8) : u32be(view, 4);
       } else if (box.type === 'trun' && header) {
         const isOfTrack = header.trackId === walk.trackId;
-        const isWanted = isOfTrack && !walk.others?.includes(header.description);
+        const isWanted = isOfTrack && !walk.excludedDescriptions?.includes(header.description);
         if (isOfTrack && !isWanted) faults.hasOthers = true;
         const pcmFrameBytes = isWanted ? walk.pcmFrameBytes : 0;
         const start = { offset: dataEnd, ticks, timescale: walk.timescale, fileBytes, pcmFrameBytes };

@@ -142,8 +142,8 @@ it('ends when the packets of another description have more bytes than the file',
   const { bytes, walk } = tablesFile({ stts: [[1, 20]], stsc: [[1, 1000]], sizes: [], chunks });
   const sizes = { ...walk.tables.sizes, constant: 1, count: chunks * 1000 };
   const found: TableFaults = {};
-  const others: SampleWalk = { ...walk, tables: { ...walk.tables, sizes }, others: [1] };
-  for await (const { packets } of walkSamples(new BlockReader(memorySource(bytes)), others, 0, found)) {
+  const excluding: SampleWalk = { ...walk, tables: { ...walk.tables, sizes }, excludedDescriptions: [1] };
+  for await (const { packets } of walkSamples(new BlockReader(memorySource(bytes)), excluding, 0, found)) {
     expect(packets).toEqual([]);
   }
   expect(found.tableEnd).toBeGreaterThan(0);

@@ -35,7 +35,7 @@ export interface SampleWalk {
   /** Bytes of one sample frame of uncompressed audio, if the tables have a packet for each; otherwise 0. */
   readonly pcmFrameBytes: number;
   /** Descriptions whose packets are left out (`readDescriptions`); absent if all have the same coding. */
-  readonly others?: readonly number[];
+  readonly excludedDescriptions?: readonly number[];
 }
 
 /** Faults and facts that a walk found. */
@@ -66,7 +66,7 @@ export async function* walkSamples(
   let otherPackets = 0;
   let otherBytes = 0;
   for await (const { firstChunk, endChunk, perChunk, description } of chunkRuns(reader, tables)) {
-    const isOther = walk.others?.includes(description) === true;
+    const isOther = walk.excludedDescriptions?.includes(description) === true;
     const skipped = Math.min(endChunk - firstChunk, Math.max(0, Math.floor((from - packet) / perChunk)));
     packet += skipped * perChunk;
     for (let chunk = firstChunk + skipped; chunk < endChunk; chunk++) {

@@ -165,13 +165,13 @@ describe('packet durations rounded to a coarse clock', () => {
     expect(worstDifference(await readSourceRate(file, index, ports, 500_001), whole.subarray(500_001))).toBe(0);
   });
 
-  it('wrong by more than a tick: cause overlaps with a warning', async () => {
+  it('cause overlaps with a warning if wrong by more than a tick', async () => {
     const index = await indexOf(movie(1000, 22));
     expect(index.totalSamples).toBeLessThan(PER_ENTRY * ENTRIES);
     expect(index.warning).toMatch(/Packets overlap in their times|times of the packets jump/);
   });
 
-  it('in an edit list: play the same samples', async () => {
+  it('are compensated for in an edit list', async () => {
     const file = patched(indexLast, 'mdhd', [...u32(1000)], 16);
     const table = find(file, 'stts');
     const view = new DataView(file.buffer);
@@ -229,7 +229,7 @@ describe('the MP4 reader rejects', () => {
 });
 
 describe('hostile MP4 files are probed in bounded time', () => {
-  const soon = async (file: Uint8Array) => {
+  const expectFast = async (file: Uint8Array) => {
     const started = performance.now();
     const heap = process.memoryUsage().heapUsed;
     await probe(file);
@@ -242,7 +242,7 @@ describe('hostile MP4 files are probed in bounded time', () => {
     const trackId = u32(0x020038, 1, 1024, 1, 0);
     const run = box('trun', u32(1, 0xffffffff, 100));
     const moof = box('moof', box('mfhd', u32(0, 1)), box('traf', box('tfhd', trackId), run));
-    await soon(concat(header, ...Array.from({ length: 20 }, () => moof), box('mdat', new Uint8Array(1 << 20))));
+    await expectFast(concat(header, ...Array.from({ length: 20 }, () => moof), box('mdat', new Uint8Array(1 << 20))));
   });
 
   it('with thousands of runs over the same bytes', async () => {
@@ -251,10 +251,10 @@ describe('hostile MP4 files are probed in bounded time', () => {
       const trackId = u32(0x020038, 1, 1024, size, 0);
       const runs = Array.from({ length: 4000 }, () => box('trun', u32(0, 0xffffffff)));
       const moof = box('moof', box('mfhd', u32(0, 1)), box('traf', box('tfhd', trackId), ...runs));
-      await soon(concat(header, moof, box('mdat', new Uint8Array(1000))));
+      await expectFast(concat(header, moof, box('mdat', new Uint8Array(1000))));
       const sameRuns = Array.from({ length: 4000 }, () => box('trun', u32(1, 0xffffffff, 100)));
       const same = box('moof', box('mfhd', u32(0, 1)), box('traf', box('tfhd', trackId), ...sameRuns));
-      await soon(concat(header, same, box('mdat', new Uint8Array(1000))));
+      await expectFast(concat(header, same, box('mdat', new Uint8Array(1000))));
     }
   });
 
@@ -282,12 +282,12 @@ describe('hostile MP4 files are probed in bounded time', () => {
       ['stsc', 16],
       ['stco', 8],
     ] as const) {
-      await soon(patched(indexFirst, type, [0xff, 0xff, 0xff, 0xff], offset));
-      await soon(patched(indexFirst, type, [0, 0, 0, 1], offset));
+      await expectFast(patched(indexFirst, type, [0xff, 0xff, 0xff, 0xff], offset));
+      await expectFast(patched(indexFirst, type, [0, 0, 0, 1], offset));
     }
   });
 
-  it('with 50,000 nested boxes', () => soon(concat(...Array.from({ length: 50_000 }, () => u32(0, 0x6d6f6f76)))));
+  it('with 50,000 nested boxes', () => expectFast(concat(...Array.from({ length: 50_000 }, () => u32(0, 0x6d6f6f76)))));
 });
 
 it("parses iTunes' comment on gapless playback", () => {

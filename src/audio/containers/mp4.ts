@@ -223,7 +223,7 @@ async function readGapless(reader: BlockReader, udta: Box): Promise<GaplessComme
 interface Descriptions {
   readonly codec: TrackCodec;
   /** Numbers, from 1, of descriptions of another coding; their packets are left out. */
-  readonly others: readonly number[];
+  readonly excluded: readonly number[];
 }
 
 /**
@@ -246,13 +246,13 @@ async function readDescriptions(
   const own = sampleEntries[first - 1] ?? sampleEntries[0] ?? new Uint8Array(0);
   const codec = codecOfEntry(own, timescale);
   if (!codec.ok) return codec;
-  const others: number[] = [];
+  const excluded: number[] = [];
   for (const [i, entry] of sampleEntries.entries()) {
     if (entry === own) continue;
     const other = codecOfEntry(entry, timescale);
-    if (!other.ok || codingOf(other.value) !== codingOf(codec.value)) others.push(i + 1);
+    if (!other.ok || codingOf(other.value) !== codingOf(codec.value)) excluded.push(i + 1);
   }
-  return ok({ codec: codec.value, others });
+  return ok({ codec: codec.value, excluded });
 }
 
 /** Bytes of object type, rate and channels of AAC; the packets repeat the rest of the configuration. */
@@ -290,7 +290,7 @@ const MAX_PADDING_SECONDS = 1;
 /** Photos use the same boxes; an animated one has an index like a recording. */
 const IMAGE_BRANDS = new Set(['heic', 'heix', 'heim', 'heis', 'hevc', 'hevx', 'mif1', 'msf1', 'avif', 'avis']);
 
-const WHERE = 'The MP4 file';
+const DISPLAY_NAME = 'The MP4 file';
 const OTHERS = 'Parts of the sound of the MP4 file are coded in another way than its beginning; they were left out.';
 const DAMAGED = 'Parts of the MP4 file are damaged and were left out.';
 const ENDLESS = 'The MP4 file plays the same bytes again and again; what follows was left out.';
@@ -376,15 +376,15 @@ async function openMovie(
 ): Promise<AudioResult<Part>> {
   const described = await readDescriptions(reader, track, movie.defaults.get(track.id)?.description);
   if (!described.ok) return described;
-  const { codec, others } = described.value;
-  const walk = walkOf(movie, track, movieEnd, codec.pcm ? codec.pcm.bytesPerSample * codec.channels : 0, others);
+  const { codec, excluded } = described.value;
+  const walk = walkOf(movie, track, movieEnd, codec.pcm ? codec.pcm.bytesPerSample * codec.channels : 0, excluded);
   if (!walk) return fail('corrupt', 'The MP4 file lacks the tables of its audio track.');
   const { samples, fragments } = walk;
   const boxesEnd = await nearBoxesEnd(reader, movieEnd);
   const starts: FragmentStarts = fragments ? await fragmentStarts(reader, fragments, movie.clocks.length) : new Map();
   const opened = await openTrack(reader, decoders, {
     format: 'mp4',
-    where: WHERE,
+    displayName: DISPLAY_NAME,
     track: codec,
     walk: (faults: Mp4Faults, entry = 0) => walkTrack(reader, walk, codec, entry, faults),
   });
@@ -413,11 +413,11 @@ async function openMovie(
       const isCut = !faults.isEndless && (faults.isCut === true || lacksPackets);
       const hasAnother = faults.hasAnother || (!fragments && (await hasIndexAfter(reader, boxesEnd)));
       return [
-        ...(isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
+        ...(isCut ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
         ...(faults.isEndless ? [ENDLESS] : []),
         ...(faults.isDamaged ? [DAMAGED] : []),
         ...(faults.hasOthers ? [OTHERS] : []),
-        ...(hasAnother ? [trailingFileWarning(WHERE)] : []),
+        ...(hasAnother ? [trailingFileWarning(DISPLAY_NAME)] : []),
         ...(faults.editFault === undefined
           ? []
           : [`The edit list of the MP4 file ${faults.editFault}; it was not followed, and all of the sound was read.`]),
@@ -455,14 +455,14 @@ function walkOf(
   track: Mp4Track,
   movieEnd: number,
   frameBytes: number,
-  otherDescriptions: readonly number[],
+  excludedDescriptions: readonly number[],
 ): TrackWalk | undefined {
   const { tables, timescale, id } = track;
   const tabled = tables?.sizes.count ?? 0;
   const defaults = movie.defaults.get(id) ?? { description: 1, duration: 0, size: 0 };
-  const others = otherDescriptions.length > 0 ? { others: otherDescriptions } : {};
+  const excluded = excludedDescriptions.length > 0 ? { excludedDescriptions } : {};
   const fragments = movie.isFragmented
-    ? { trackId: id, timescale, defaults, firstByte: movieEnd, pcmFrameBytes: frameBytes, tabled, ...others }
+    ? { trackId: id, timescale, defaults, firstByte: movieEnd, pcmFrameBytes: frameBytes, tabled, ...excluded }
     : undefined;
   if (fragments && tabled === 0) return { fragments };
   if (!tables) return undefined;
@@ -470,7 +470,7 @@ function walkOf(
   // several frames are packets.
   const { constant } = tables.sizes;
   const pcmFrameBytes = constant > 0 && constant < 2 * frameBytes ? frameBytes : 0;
-  const samples = { tables, timescale, pcmFrameBytes, ...others };
+  const samples = { tables, timescale, pcmFrameBytes, ...excluded };
   return fragments ? { samples, fragments } : { samples };
 }
 

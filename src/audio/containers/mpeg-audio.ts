@@ -110,7 +110,7 @@ export async function openMpeg(
   const { sampleRateHz, channels, frameSamples } = header;
   return ok({
     format: 'mp3',
-    where: `The ${name} file`,
+    displayName: `The ${name} file`,
     codec,
     sampleRateHz,
     channels,
@@ -158,7 +158,7 @@ export const adts: Container = {
     const sampleRateHz = factor * coreRateHz;
     return ok({
       format: 'adts',
-      where: 'The AAC file',
+      displayName: 'The AAC file',
       codec: 'aac',
       sampleRateHz,
       channels,

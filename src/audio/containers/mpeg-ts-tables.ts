@@ -293,7 +293,7 @@ export type TsFaults = PacketsEnd & {
   lastSeconds?: number;
 };
 
-interface Wanted {
+interface WantedStream {
   readonly pid: number;
   readonly framing: string;
   readonly channels: number;
@@ -310,13 +310,13 @@ export class ProgramWatch {
 
   constructor(
     private program: Pick<TsProgram, 'number' | 'tablePid'>,
-    private readonly wanted: Wanted,
+    private readonly stream: WantedStream,
     private readonly faults: TsFaults,
   ) {}
 
   /** PID of the audio. */
   get pid(): number {
-    return this.faults.pid ?? this.wanted.pid;
+    return this.faults.pid ?? this.stream.pid;
   }
 
   /** Must be called with every packet, in order. @returns the PID of the audio from this packet */
@@ -342,7 +342,7 @@ export class ProgramWatch {
     if (!isCandidate && (number !== this.program.number || tablePid !== this.program.tablePid)) return;
     const audio = streams.filter(({ framing, unsupported }) => framing || unsupported);
     const fitting = audio.filter(
-      ({ framing, channels = 0 }) => framing === this.wanted.framing && channels === this.wanted.channels,
+      ({ framing, channels = 0 }) => framing === this.stream.framing && channels === this.stream.channels,
     );
     if (isCandidate && this.#candidates.length > 1 && fitting.length === 0) return;
     if (isCandidate) {

@@ -243,7 +243,7 @@ async function firstTime(
 /** Bytes that are searched for the start of every stream. */
 const FIRST_BYTES = 1 << 20;
 
-const WHERE = 'The MPEG transport stream';
+const DISPLAY_NAME = 'The MPEG transport stream';
 const HEAD_BYTES = 1 << 14;
 
 /** MPEG transport streams with AAC (ADTS or LATM), MPEG audio, AC-3, E-AC-3 or Opus; of a video its audio. */
@@ -255,22 +255,22 @@ export const mpegTs: Container = {
 
   async open(reader, startByte, decoders) {
     const layout = findLayout(await reader.peek(startByte, HEAD_BYTES));
-    if (!layout) return fail('corrupt', `${WHERE} is damaged at its beginning.`);
+    if (!layout) return fail('corrupt', `${DISPLAY_NAME} is damaged at its beginning.`);
     const { stride } = layout;
     const firstByte = startByte + layout.firstByte;
     const program = await readProgram(reader, stride, firstByte);
-    if (!program) return fail('corrupt', `${WHERE} has no table of its streams.`);
+    if (!program) return fail('corrupt', `${DISPLAY_NAME} has no table of its streams.`);
     const { streams } = program;
     const stream = streams.find(({ framing }) => framing);
     if (!stream?.framing) {
       const unsupported = streams.find((other) => other.unsupported)?.unsupported;
       return unsupported
-        ? fail('unsupported', `${WHERE} holds audio in ${unsupported}, which is not supported.`)
-        : fail('no_samples', `${WHERE} has no audio track.`);
+        ? fail('unsupported', `${DISPLAY_NAME} holds audio in ${unsupported}, which is not supported.`)
+        : fail('no_samples', `${DISPLAY_NAME} has no audio track.`);
     }
     const played = streams.filter(({ framing, unsupported, isVideo }) => framing || unsupported || isVideo);
     const { seconds, scrambled } = await firstTime(reader, stride, firstByte, new Set(played.map(({ pid }) => pid)));
-    if (scrambled.has(stream.pid)) return fail('unsupported', `${WHERE} is encrypted, so it cannot be read.`);
+    if (scrambled.has(stream.pid)) return fail('unsupported', `${DISPLAY_NAME} is encrypted, so it cannot be read.`);
     const { pid, framing, channels = 0 } = stream;
     const walk: TsWalk = { stride, pid, framing, channels, program };
     const start = await readStart(reader, walk, firstByte);
@@ -278,7 +278,7 @@ export const mpegTs: Container = {
     const { track, startTrim } = start.value;
     const opened = await openTrack(reader, decoders, {
       format: 'mpeg-ts',
-      where: WHERE,
+      displayName: DISPLAY_NAME,
       track,
       walk: (faults: TsFaults, entry = firstByte) => walkStream(reader, walk, entry, faults),
     });
@@ -292,7 +292,7 @@ export const mpegTs: Container = {
       },
       paddingOf: ({ endPadding }) => endPadding,
       warnings: (faults: TsFaults) => [
-        ...(faults.isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
+        ...(faults.isCut ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
         ...(faults.hasOther
           ? ['Parts of the MPEG transport stream hold sound in another coding; they were left out.']
           : []),
@@ -319,6 +319,6 @@ async function readStart(
   }
   if (track) return ok({ track, startTrim });
   return unwrapper.unsupported === undefined
-    ? fail('no_samples', `${WHERE} has no samples in it.`)
-    : fail('unsupported', `${WHERE} holds audio in ${unwrapper.unsupported}, which is not supported.`);
+    ? fail('no_samples', `${DISPLAY_NAME} has no samples in it.`)
+    : fail('unsupported', `${DISPLAY_NAME} holds audio in ${unwrapper.unsupported}, which is not supported.`);
 }

@@ -14,7 +14,7 @@ export interface Page {
   /** The first bytes belong to a packet that began on an earlier page. */
   readonly isContinued: boolean;
   readonly isFirst: boolean;
-  /** Position at the end of the last packet that ends here; undefined where none does. */
+  /** Position at the end of the last packet that ends here; undefined if none does. */
   readonly granule: number | undefined;
   readonly segments: Uint8Array;
 }
@@ -45,8 +45,8 @@ export async function* pagesOf(reader: BlockReader, from: number, end: PagesEnd 
   end.isCut = false;
   for (let position = from; ; ) {
     const page = parsePage(await reader.peek(position, MAX_HEADER_BYTES), position);
-    const isWhole = page !== undefined && page.end <= reader.sizeBytes;
-    if (page && isWhole && (await hasRightChecksum(reader, page))) {
+    const isComplete = page !== undefined && page.end <= reader.sizeBytes;
+    if (page && isComplete && (await hasRightChecksum(reader, page))) {
       // A valid page after the start of a truncated one shows that the latter was no page.
       end.isDamaged ||= end.isCut;
       end.isCut = false;
@@ -55,7 +55,7 @@ export async function* pagesOf(reader: BlockReader, from: number, end: PagesEnd 
       continue;
     }
     if (page) {
-      if (isWhole) end.isDamaged = true;
+      if (isComplete) end.isDamaged = true;
       else end.isCut = true;
       if (++end.falsePages > MAX_FALSE_PAGES) return;
     }

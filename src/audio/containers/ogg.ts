@@ -192,13 +192,13 @@ function finish(first: FirstPacket, headers: readonly Uint8Array[], firstByte: n
   }
 }
 
-const WHERE = 'The OGG file';
+const DISPLAY_NAME = 'The OGG file';
 const DAMAGED = 'Pages of the OGG file whose checksums are wrong were left out.';
 const LATER_PART = 'A later part of the OGG file could not be read and was left out.';
 const OTHER_RATE = 'A later part of the OGG file has another sample rate and was left out.';
 /** Recordings in one file: a day of internet radio with one recording for each song has some 400. */
 const MAX_LINKS = 1024;
-const TOO_MANY = `${WHERE} holds more than ${MAX_LINKS} recordings one after another; the rest was left out.`;
+const TOO_MANY = `${DISPLAY_NAME} holds more than ${MAX_LINKS} recordings one after another; the rest was left out.`;
 
 /** State that all recordings of a file share. */
 interface OggFile {
@@ -226,7 +226,7 @@ export const ogg: Container = {
  */
 async function openLink(file: OggFile, from: number, losses: { isLost?: boolean }): Promise<AudioResult<Part>> {
   const { reader, decoders } = file;
-  let empty = fail('no_samples', `${WHERE} has no samples in it.`);
+  let empty = fail('no_samples', `${DISPLAY_NAME} has no samples in it.`);
   for (let next: number | undefined = from; next !== undefined && file.links++ < MAX_LINKS; ) {
     const startByte: number = next;
     const head: PagesEnd = {};
@@ -242,7 +242,7 @@ async function openLink(file: OggFile, from: number, losses: { isLost?: boolean 
     };
     const opened: AudioResult<Part> = await openTrack(reader, decoders, {
       format: 'ogg',
-      where: WHERE,
+      displayName: DISPLAY_NAME,
       track,
       walk,
       trial,
@@ -317,9 +317,9 @@ function playedSpansOf(
 function warningsOf(faults: OggFaults, rateHz: number): readonly string[] {
   const lostSeconds = ((faults.lostSamples ?? 0) / rateHz).toFixed(1);
   return [
-    ...(faults.isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
+    ...(faults.isCut ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
     ...(faults.isDamaged ? [DAMAGED] : []),
-    ...(faults.isEndless ? [endlessWalkWarning(WHERE)] : []),
+    ...(faults.isEndless ? [endlessWalkWarning(DISPLAY_NAME)] : []),
     ...(faults.lostSamples
       ? [`The beginning of the OGG file, ${lostSeconds} s of it, is damaged and was taken as silence.`]
       : []),

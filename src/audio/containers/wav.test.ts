@@ -28,7 +28,7 @@ async function samplesOf(file: Uint8Array): Promise<number[]> {
 
 const bytesOf = (array: Int16Array | Int32Array | Float32Array | Float64Array) => new Uint8Array(array.buffer);
 
-describe('WAV sample formats', () => {
+describe('decodes WAV sample formats', () => {
   it('PCM, 8 bits unsigned', async () => {
     const file = wavFile({ ...base, bits: 8 }, Uint8Array.of(0, 64, 128, 255));
     expect(await samplesOf(file)).toEqual([-1, -0.5, 0, 127 / 128]);

@@ -301,7 +301,7 @@ export const wav: Container = {
     return ok({
       ...part.value,
       format: 'wav',
-      where: 'The WAV file',
+      displayName: 'The WAV file',
       // MPEG audio has its own warnings.
       warnings: async (faults, end) => [
         ...(warning === undefined ? [] : [warning]),
@@ -316,7 +316,7 @@ async function partOf(
   reader: BlockReader,
   header: WavHeader,
   decoders: DecoderPort,
-): Promise<AudioResult<Omit<Part, 'format' | 'where'>>> {
+): Promise<AudioResult<Omit<Part, 'format' | 'displayName'>>> {
   const { format, dataOffset, dataBytes } = header;
   switch (format.kind) {
     case 'pcm': {
