@@ -121,7 +121,7 @@ const files: Readonly<Record<string, () => Uint8Array | Promise<Uint8Array>>> = 
   'MPEG-TS, AAC, past the end of its clock': () =>
     transportStreamOf('mpegts-aac-44100-stereo.mpegts', 0x100, 90_112 / 44_100, 108, 2 ** 33 / 90_000 - 95),
   'MPEG-TS, AAC in LATM': () => transportStreamOf('mpegts-latm-heaac-44100-mono.mpegts', 0x100, 2.04, 108),
-  'MPEG-TS, sound that moves to another PID and back': () => {
+  'MPEG-TS, audio that moves to another PID and back': () => {
     const file = formatFixture('mpegts-aac-44100-stereo.mpegts');
     const seconds = 90_112 / 44_100;
     return concat(
