@@ -2,13 +2,14 @@
 export interface ByteSource {
   /** Total size in bytes. */
   readonly sizeBytes: number;
-  /** Whether reading can begin anywhere. Otherwise a later position is reached by reading up to it. */
+  /** Whether reading can begin at any offset. Otherwise all bytes before it are read. */
   readonly canSeek: boolean;
-  /** The bytes from `offset` to the end, as they arrive. Ends the stream opened before. */
+  /** The bytes from `offset` to the end, as they arrive. Ends the previous stream. */
   open(offset: number): Promise<ByteStream>;
   /**
-   * Bytes `[offset, offset + length)`, shorter only where the source ends, beside the open stream. @throws where
-   * `canSeek` is false
+   * Bytes `[offset, offset + length)`, fewer only at the end of the source. The open stream keeps its position.
+   *
+   * @throws if `canSeek` is false
    */
   read(offset: number, length: number): Promise<Uint8Array>;
 }
@@ -19,12 +20,12 @@ export interface ByteStream {
   close(): void;
 }
 
-/** Thrown if a container needs an earlier position and the source cannot seek: read a copy that can. */
+/** Thrown if a container needs an earlier position and the source cannot seek: a seekable copy is needed. */
 export class SeekNeeded extends Error {
   override readonly name = 'SeekNeeded';
 }
 
-/** How the samples of a recording are coded; all but 'pcm' have a decoder. */
+/** Coding of the samples of a recording; all but 'pcm' have a decoder. */
 export type CodecName =
   | 'pcm'
   | 'mp3'
@@ -43,7 +44,7 @@ export type CodecName =
   | 'amr-nb'
   | 'amr-wb';
 
-/** What a decoder must know before the first packet. */
+/** Parameters of a decoder. */
 export interface CodecSpec {
   readonly codec: Exclude<CodecName, 'pcm'>;
   readonly sampleRateHz: number;
@@ -70,13 +71,13 @@ export interface PacketDecoder {
    * A damaged packet gives an empty array, never a throw. The view is valid until the next call.
    */
   decode(packet: Uint8Array): Float32Array;
-  /** Rate in Hz of what `decode` returned last, by the decoder, not the container. */
+  /** Rate in Hz of the samples that `decode` returned last, from the decoder, not the container. */
   readonly sampleRateHz: number;
   close(): void;
 }
 
 export interface DecoderPort {
-  /** The channel that decoders give, from 0; absent for the mean of all. */
+  /** The channel that decoders return, from 0; absent for the mean of all. */
   readonly channel?: number;
   open(spec: CodecSpec): PacketDecoder;
 }
@@ -101,7 +102,7 @@ export interface ResamplerPort {
   contextInputSamples(fromHz: number): number;
 }
 
-/** Why a recording cannot be used. `message` is one sentence for the person who sent it. */
+/** The reason why a recording cannot be used. `message` is one sentence for the person who sent it. */
 export interface AudioError {
   readonly kind: 'empty' | 'not_audio' | 'unsupported' | 'corrupt' | 'no_samples';
   readonly message: string;

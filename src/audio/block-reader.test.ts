@@ -4,11 +4,11 @@ import { type ByteSource, SeekNeeded } from './audio-ports.ts';
 import { BlockReader, MAX_PEEK_BYTES, OutOfBounds } from './block-reader.ts';
 
 const bytes = Uint8Array.from({ length: 10_000 }, (_, i) => (i * 7 + (i >> 8)) & 255);
-/** Longer than all tables that are held at once. */
+/** Longer than the cache of tables. */
 const large = Uint8Array.from({ length: 2_100_000 }, (_, i) => (i * 7 + (i >> 8) + (i >> 17)) & 255);
 
 describe('BlockReader', () => {
-  it('gives the bytes of the source from any offset, in any order', async () => {
+  it('returns the bytes of the source from any offset in any order', async () => {
     const reader = new BlockReader(memorySource(bytes), 256);
     const next = random(1);
     for (let i = 0; i < 300; i++) {
@@ -31,7 +31,7 @@ describe('BlockReader', () => {
     expect(reader.readBytes).toBe(bytes.length);
   });
 
-  it('reads through near gaps, and opens another stream after far ones, at the start of a block', async () => {
+  it('reads through short gaps, and opens another stream after long ones', async () => {
     const source = memorySource(bytes);
     const reader = new BlockReader(source, 100);
     for (const offset of [0, 490, 950, 1510]) await reader.peek(offset, 4);
@@ -39,7 +39,7 @@ describe('BlockReader', () => {
     expect(reader.readBytes).toBe(1600);
   });
 
-  it('goes back for nothing as far as it holds blocks, those that it passed too', async () => {
+  it('goes back without another read to cached blocks', async () => {
     const source = memorySource(bytes);
     const reader = new BlockReader(source, 100);
     for (const offset of [0, 400, 750, 100, 250, 330]) {
@@ -50,18 +50,18 @@ describe('BlockReader', () => {
     expect(source.reads).toEqual([{ offset: 0 }, { offset: 0 }]);
   });
 
-  it('goes through a file many times, but not back and forth forever', async () => {
+  it('limits the total of reads, but allows many passes', async () => {
     const walk = async (offsets: number[], times: number) => {
       const reader = new BlockReader(memorySource(bytes), 100);
       for (let i = 0; i < times; i++) for (const offset of offsets) await reader.peek(offset, 4);
     };
     const forward = Array.from({ length: 100 }, (_, i) => 100 * i);
     await walk(forward, 50);
-    const toAndFro = forward.map((offset, i) => (i % 2 ? bytes.length - 100 - offset : offset));
-    await expect(walk(toAndFro, 80)).rejects.toThrow(OutOfBounds);
+    const backAndForth = forward.map((offset, i) => (i % 2 ? bytes.length - 100 - offset : offset));
+    await expect(walk(backAndForth, 80)).rejects.toThrow(OutOfBounds);
   });
 
-  it('passes failures on, and tries again at the next call', async () => {
+  it('rethrows an error of the source and retries at the next call', async () => {
     let failures = 2;
     const source: ByteSource = {
       ...memorySource(bytes),
@@ -85,12 +85,12 @@ describe('BlockReader', () => {
     expect((await reader.peek(0, 4)).subarray(0, 4)).toEqual(bytes.subarray(0, 4));
   });
 
-  it('refuses a source that gives less than it has', async () => {
+  it('throws if a source returns less than its size', async () => {
     const reader = new BlockReader({ ...memorySource(bytes.subarray(0, 50)), sizeBytes: 100 });
     await expect(reader.peek(0, 1)).rejects.toThrow(/50 of 100/);
   });
 
-  it('ends its stream', async () => {
+  it('closes its streams', async () => {
     let open = 0;
     const good = memorySource(bytes);
     const source: ByteSource = {
@@ -110,7 +110,7 @@ describe('BlockReader', () => {
     expect(open).toBe(0);
   });
 
-  it('never takes more than its bound at once', async () => {
+  it('rejects a request above the limit or with an invalid offset', async () => {
     const reader = new BlockReader(memorySource(bytes));
     await expect(reader.peek(0, MAX_PEEK_BYTES + 1)).rejects.toThrow(RangeError);
     await expect(reader.peek(-1, 1)).rejects.toThrow(RangeError);
@@ -118,35 +118,35 @@ describe('BlockReader', () => {
     expect(await reader.peek(bytes.length + 5, 10)).toHaveLength(0);
   });
 
-  it('holds what lies in the block used last, and nothing else', async () => {
+  it('returns cached bytes only of the block used last', async () => {
     const reader = new BlockReader(memorySource(bytes), 1000);
-    expect(reader.held(0, 1)).toBeUndefined();
+    expect(reader.cached(0, 1)).toBeUndefined();
     await reader.peek(2500, 10);
-    expect(reader.held(2000, 1000)).toEqual(bytes.subarray(2000, 3000));
-    expect(reader.held(2999, 1)).toEqual(bytes.subarray(2999, 3000));
-    expect(reader.held(2999, 2)).toBeUndefined();
-    expect(reader.held(1999, 1)).toBeUndefined();
-    expect(reader.held(Number.NaN, 1)).toBeUndefined();
-    expect(reader.held(2000, -1)).toBeUndefined();
+    expect(reader.cached(2000, 1000)).toEqual(bytes.subarray(2000, 3000));
+    expect(reader.cached(2999, 1)).toEqual(bytes.subarray(2999, 3000));
+    expect(reader.cached(2999, 2)).toBeUndefined();
+    expect(reader.cached(1999, 1)).toBeUndefined();
+    expect(reader.cached(Number.NaN, 1)).toBeUndefined();
+    expect(reader.cached(2000, -1)).toBeUndefined();
     await reader.peek(3000, 1);
-    expect(reader.held(2500, 10)).toBeUndefined();
+    expect(reader.cached(2500, 10)).toBeUndefined();
     reader.close();
-    expect(reader.held(3000, 1)).toBeUndefined();
+    expect(reader.cached(3000, 1)).toBeUndefined();
   });
 
-  it('keeps views of one block, and those of tables, while others are read', async () => {
+  it('keeps views of a block and of tables valid during other reads', async () => {
     const reader = new BlockReader(memorySource(large), 4096);
     await reader.peek(8192, 1);
-    const held = Array.from({ length: 16 }, (_, i) => reader.held(8192 + 32 * i, 32));
+    const views = Array.from({ length: 16 }, (_, i) => reader.cached(8192 + 32 * i, 32));
     const table = await reader.peekTable(1_000_000, 100);
-    expect(held).toEqual(held.map((_, i) => large.subarray(8192 + 32 * i, 8224 + 32 * i)));
+    expect(views).toEqual(views.map((_, i) => large.subarray(8192 + 32 * i, 8224 + 32 * i)));
     await reader.peek(500_000, 1);
     expect(table.subarray(0, 100)).toEqual(large.subarray(1_000_000, 1_000_100));
   });
 });
 
-describe('a source that cannot go back', () => {
-  it('is read through far gaps', async () => {
+describe('a source that cannot seek', () => {
+  it('is read through long gaps', async () => {
     const source = memorySource(bytes, false);
     const reader = new BlockReader(source, 100);
     await reader.peek(0, 4);
@@ -154,23 +154,23 @@ describe('a source that cannot go back', () => {
     expect(source.reads).toEqual([{ offset: 0 }]);
   });
 
-  it('gives again what is held; what has passed needs a source that can', async () => {
+  it('gives cached blocks again, and SeekNeeded for earlier ones', async () => {
     const reader = new BlockReader(memorySource(bytes, false), 100);
     for (let offset = 0; offset < 1500; offset += 100) await reader.peek(offset, 100);
     expect((await reader.peek(750, 4)).subarray(0, 4)).toEqual(bytes.subarray(750, 754));
     await expect(reader.peek(0, 4)).rejects.toThrow(SeekNeeded);
-    // Nothing is lost by that.
+    // The reader is still usable.
     expect((await reader.peek(1500, 4)).subarray(0, 4)).toEqual(bytes.subarray(1500, 1504));
   });
 
-  it('can be opened in the middle, where another process continues', async () => {
+  it('can be opened in the middle', async () => {
     const reader = new BlockReader(memorySource(bytes, false), 100);
     expect((await reader.peek(5050, 4)).subarray(0, 4)).toEqual(bytes.subarray(5050, 5054));
   });
 });
 
 describe('tables', () => {
-  it('are read beside the stream, each part of them once while it is in use', async () => {
+  it('are read once, separately from the stream', async () => {
     const source = memorySource(large);
     const reader = new BlockReader(source, 4096);
     await reader.peek(0, 1);
@@ -185,7 +185,7 @@ describe('tables', () => {
     expect(source.reads.length).toBe(1 + 3);
   });
 
-  it('have entries across the borders of what is read at once', async () => {
+  it('may have entries across block borders', async () => {
     const reader = new BlockReader(memorySource(large), 4096);
     for (const [at, length] of [
       [262_140, 8],
@@ -199,7 +199,7 @@ describe('tables', () => {
     expect(await reader.peekTable(large.length + 5, 100)).toHaveLength(0);
   });
 
-  it('of a short file are in the block that the stream gives', async () => {
+  it('of a short file are read from the block of the stream', async () => {
     const source = memorySource(bytes);
     const reader = new BlockReader(source);
     await reader.peekTable(500, 8);
@@ -207,7 +207,7 @@ describe('tables', () => {
     expect(source.reads).toEqual([{ offset: 0 }]);
   });
 
-  it('of a source that cannot seek come from the blocks that are held, or need one that can', async () => {
+  it('of a source that cannot seek come from cached blocks, or cause SeekNeeded', async () => {
     const source = memorySource(large, false);
     const reader = new BlockReader(source, 65_536);
     await reader.peek(0, 1);
@@ -215,25 +215,25 @@ describe('tables', () => {
       expect((await reader.peekTable(at, 8)).subarray(0, 8)).toEqual(large.subarray(at, at + 8));
     }
     await reader.peek(1_500_000, 1);
-    // Copied when it passed.
+    // Copied when the stream was there.
     expect((await reader.peekTable(1000, 8)).subarray(0, 8)).toEqual(large.subarray(1000, 1008));
     await expect(reader.peekTable(600_000, 8)).rejects.toThrow(SeekNeeded);
     expect(source.reads).toEqual([{ offset: 0 }]);
   });
 
-  it('are bounded as well', async () => {
+  it('have the same limits', async () => {
     const reader = new BlockReader(memorySource(large), 4096);
     await expect(reader.peekTable(0, MAX_PEEK_BYTES + 1)).rejects.toThrow(OutOfBounds);
     await expect(reader.peekTable(-1, 1)).rejects.toThrow(OutOfBounds);
     await expect(reader.peekTable(Number.NaN, 1)).rejects.toThrow(OutOfBounds);
-    const toAndFro = async () => {
+    const backAndForth = async () => {
       for (let i = 0; i < 50_000; i++) await reader.peekTable(((i * 7) % 8) * 262_144, 8);
     };
-    await expect(toAndFro()).rejects.toThrow(OutOfBounds);
+    await expect(backAndForth()).rejects.toThrow(OutOfBounds);
   });
 });
 
-it('says which walks cannot come back', () => {
+it('isOneWay is true for long walks of a source that cannot seek', () => {
   const [seekable, oneWay] = [true, false].map((canSeek) => new BlockReader(memorySource(bytes, canSeek), 100));
   expect([0, 500, 5000].map((to) => seekable.isOneWay(0, to))).toEqual([false, false, false]);
   expect([0, 500, 5000].map((to) => oneWay.isOneWay(0, to))).toEqual([false, false, true]);

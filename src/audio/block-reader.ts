@@ -5,30 +5,30 @@ import { release } from './memory.ts';
 /** Size of one cached block, bytes. */
 export const BLOCK_BYTES = 1 << 20;
 
-/** Blocks held at once: a walk can go back this far without another read. */
+/** Cached blocks: a walk can go back this far without another read. */
 const MAX_BLOCKS = 8;
-/** Blocks of tables held at once, each read separately. */
+/** Size of one cached block of tables, bytes; each is read separately. */
 const TABLE_BLOCK_BYTES = 1 << 18;
 const MAX_TABLE_BLOCKS = 4;
 /** A gap of up to this number of blocks is read through: a new request takes longer. */
 const MAX_SKIPPED_BLOCKS = 4;
 
-/** The longest range that may be requested at once, bytes; no file can make a reader hold more. */
+/** The longest range of one request, bytes: bounds the memory of a reader. */
 export const MAX_PEEK_BYTES = 8 << 20;
 
 /**
- * Maximum number of times that each block is read again, and of further reads. Walks read a file about once; offsets
- * that point back and forth would fetch a megabyte from the server for every few bytes.
+ * Maximum number of reads of each block, and of further reads. Walks read a file about once; offsets that point back
+ * and forth would fetch a megabyte from the server for every few bytes.
  */
 const MAX_READS_OF_BLOCK = 8;
 const MAX_FURTHER_READS = 5000;
 
-/** More was requested, at once or in total, than a reader gives: the file states impossible sizes or offsets. */
+/** Thrown if a request or the total of requests exceeds the limit: the file states impossible sizes or offsets. */
 export class OutOfBounds extends RangeError {
   override readonly name = 'OutOfBounds';
 }
 
-/** Whether an error says that a file states impossible sizes or offsets. */
+/** Whether an error means that a file states impossible sizes or offsets. */
 export const isOutOfBounds = (error: unknown): boolean => error instanceof OutOfBounds;
 
 interface Block {
@@ -52,8 +52,9 @@ export class BlockReader {
   #tables: Block[] = [];
   #lastIndex = -1;
   #stream: ByteStream | undefined;
-  /** Number of the block that the stream gives next, and the bytes of its last chunk that belong to it. */
+  /** Number of the next block of the stream. */
   #streamIndex = 0;
+  /** Unused bytes of the last chunk of the stream. */
   #rest: Uint8Array = new Uint8Array(0);
   #scratch = new Uint8Array(0);
 
@@ -64,14 +65,16 @@ export class BlockReader {
     this.#readsLeft = MAX_READS_OF_BLOCK * Math.ceil(this.sizeBytes / blockBytes) + MAX_FURTHER_READS;
   }
 
-  /** Everything before this byte has been read: progress. */
+  /** Bytes read so far, as progress. */
   get readBytes(): number {
     return Math.min(this.sizeBytes, this.#streamIndex * this.#blockBytes);
   }
 
   /**
-   * Bytes from `offset` on: at least `minLength` of them, or all that the source still has. More if they are in memory.
-   * The view is valid until the next call. Failures of the source are rethrown.
+   * Bytes from `offset`: at least `minLength` of them, or up to the end of the source. More if they are in memory. The
+   * view is valid until the next call.
+   *
+   * @throws the errors of the source
    */
   async peek(offset: number, minLength: number): Promise<Uint8Array> {
     if (!(offset >= 0) || !(minLength >= 0) || minLength > MAX_PEEK_BYTES) throw new OutOfBounds('peek out of bounds');
@@ -94,15 +97,15 @@ export class BlockReader {
     return this.#scratch.subarray(0, filled);
   }
 
-  /** Whether a walk cannot return to `from` once it has been at `to`. */
+  /** Whether a walk cannot return from `to` to `from`. */
   isOneWay(from: number, to: number): boolean {
     return !this.#source.canSeek && to - from > (MAX_BLOCKS - 2) * this.#blockBytes;
   }
 
   /**
-   * As `peek`, for tables that are read beside the packets they describe: the stream keeps its position.
+   * Like `peek`, for tables that are read together with the packets they describe: the stream keeps its position.
    *
-   * @throws SeekNeeded where the table has passed and the source cannot go back
+   * @throws SeekNeeded if the table is before the position of the stream and the source cannot seek
    */
   async peekTable(offset: number, minLength: number): Promise<Uint8Array> {
     if (!(offset >= 0) || !(minLength >= 0) || minLength > MAX_PEEK_BYTES) throw new OutOfBounds('peek out of bounds');
@@ -110,20 +113,20 @@ export class BlockReader {
     const inBlock = offset - index * TABLE_BLOCK_BYTES;
     if (offset >= this.sizeBytes || this.sizeBytes <= this.#blockBytes) return this.peek(offset, minLength);
     const wanted = Math.min(minLength, this.sizeBytes - offset);
-    // Across a block border: rare enough for a separate read.
+    // Ranges across a block border are rare enough for a separate read.
     if (inBlock + wanted > TABLE_BLOCK_BYTES) return this.#read(offset, wanted);
-    const held = this.#tables.findIndex((block) => block.index === index);
-    const block = held >= 0 ? this.#tables.splice(held, 1)[0] : await this.#loadTable(index);
+    const cached = this.#tables.findIndex((block) => block.index === index);
+    const block = cached >= 0 ? this.#tables.splice(cached, 1)[0] : await this.#loadTable(index);
     if (this.#tables.length >= MAX_TABLE_BLOCKS) this.#tables.shift();
     this.#tables.push(block);
     return block.buffer.subarray(inBlock);
   }
 
   /**
-   * Exactly `length` bytes from `offset` on if they lie in the block used last, without waiting; else undefined: use
-   * `peek`. Views of one block stay valid together, until `peek` is called.
+   * Exactly `length` bytes from `offset` if they are in the block used last; otherwise undefined: use `peek`. Views of
+   * one block stay valid together until `peek` is called.
    */
-  held(offset: number, length: number): Uint8Array | undefined {
+  cached(offset: number, length: number): Uint8Array | undefined {
     const block = this.#blocks.at(-1);
     if (block === undefined || block.index !== this.#lastIndex) return undefined;
     const inBlock = offset - block.index * this.#blockBytes;
@@ -131,7 +134,7 @@ export class BlockReader {
     return block.buffer.subarray(inBlock, inBlock + length);
   }
 
-  /** Frees its memory and ends its stream; nothing may be read after it. */
+  /** Frees the memory and ends the stream; nothing may be read after it. */
   close(): void {
     this.#stream?.close();
     this.#stream = undefined;
@@ -145,7 +148,7 @@ export class BlockReader {
     return { index, buffer, length: buffer.length };
   }
 
-  /** A copy of a range, read beside the stream; if the source cannot seek, from the blocks of the stream. */
+  /** A copy of a range, read separately from the stream; from its blocks if the source cannot seek. */
   async #read(offset: number, length: number): Promise<Uint8Array> {
     const wanted = Math.min(length, this.sizeBytes - offset);
     if (!this.#source.canSeek) return (await this.peek(offset, wanted)).slice(0, wanted);
@@ -158,14 +161,14 @@ export class BlockReader {
   }
 
   async #block(index: number): Promise<Block> {
-    const held = this.#blocks.findIndex((block) => block.index === index);
-    const block = held >= 0 ? this.#blocks.splice(held, 1)[0] : await this.#load(index);
+    const cached = this.#blocks.findIndex((block) => block.index === index);
+    const block = cached >= 0 ? this.#blocks.splice(cached, 1)[0] : await this.#load(index);
     this.#blocks.push(block);
     this.#lastIndex = index;
     return block;
   }
 
-  /** Reads forward to a block. The blocks passed on the way are kept too, up to the one in use. */
+  /** Reads forward to a block. The blocks in between are cached too. */
   async #load(index: number): Promise<Block> {
     const ahead = index - this.#streamIndex;
     const isNear = this.#stream !== undefined && ahead >= 0 && (ahead <= MAX_SKIPPED_BLOCKS || !this.#source.canSeek);
@@ -214,7 +217,7 @@ export class BlockReader {
   }
 }
 
-/** Tags in a row that are skipped; real files have one or two. */
+/** Successive tags that are skipped; real files have one or two. */
 const MAX_TAGS = 16;
 
 const ID3V1_BYTES = 128;
@@ -228,16 +231,13 @@ function id3v2Bytes(bytes: Uint8Array, at: number): number {
   return 10 + ((size[0] << 21) | (size[1] << 14) | (size[2] << 7) | size[3]) + footer;
 }
 
-/** Length of the tag at the start of `head`, of the kinds that precede audio; 0 if there is none. */
+/** Length of an ID3v2 or APE tag at the start of `head`; 0 if there is none. */
 function headTagBytes(head: Uint8Array): number {
   const ape = hasAscii(head, 0, 'APETAGEX') && head.length >= 32 ? 32 + u32le(head, 12) : 0;
   return id3v2Bytes(head, 0) || ape;
 }
 
-/**
- * Offset of the first byte after the ID3v2 and APE tags at the start of the file. A tag longer than the file is no
- * tag.
- */
+/** Offset of the first byte after the ID3v2 and APE tags at the start of the file. Ignores tags above the file size. */
 export async function skipHeadTags(reader: BlockReader): Promise<number> {
   let offset = 0;
   for (let count = 0; count < MAX_TAGS; count++) {
@@ -248,10 +248,7 @@ export async function skipHeadTags(reader: BlockReader): Promise<number> {
   return offset;
 }
 
-/**
- * Offset of the first byte after the tags at `from`, of any kind: concatenated files have the tags of both between
- * them.
- */
+/** Offset of the first byte after the tags of any kind at `from`: concatenated files have tags of both between them. */
 export async function skipTags(reader: BlockReader, from: number, endByte: number): Promise<number> {
   let offset = from;
   for (let count = 0; count < MAX_TAGS && offset < endByte; count++) {
@@ -263,7 +260,7 @@ export async function skipTags(reader: BlockReader, from: number, endByte: numbe
   return offset;
 }
 
-/** Bytes searched at once. */
+/** Bytes searched in one step. */
 const STEP_BYTES = 1 << 16;
 
 /** Position of the first non-zero byte in `[from, end)`; `end` if there is none. */

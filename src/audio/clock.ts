@@ -1,37 +1,43 @@
 import type { BlockReader } from './block-reader.ts';
-import { type EvenTimes, type PacketCounter, type PacketRun, type PacketWalk, packetBytes } from './container.ts';
+import {
+  type ConstantDuration,
+  type PacketCounter,
+  type PacketRun,
+  type PacketWalk,
+  packetBytes,
+} from './container.ts';
 
-/** Times of packets that differ from the count of samples by less are rounding and jitter: the count continues. */
+/** Smaller differences of packet times from the count of samples are rounding and jitter: the count continues. */
 const TOLERANCE_SECONDS = 0.05;
-/** A jump forward up to this is a pause and kept as silence; a longer one is another clock. */
+/** A jump forward up to this is a pause and becomes silence; a longer one is a change of clock. */
 export const MAX_GAP_SECONDS = 600;
-/** A jump back up to this is an overlap, whose end is heard; a longer one is another clock. */
+/** A jump back up to this is an overlap, whose end is played; a longer one is a change of clock. */
 const MAX_OVERLAP_SECONDS = 1;
-/** Overlaps of more than this part of the recording are a broken clock. */
-const MAX_OVERLAP_PART = 0.01;
-/** Jumps followed; in a file with more of them the rest of the times is not believed. */
+/** Overlaps of more than this share of the recording are a broken clock. */
+const MAX_OVERLAP_SHARE = 0.01;
+/** Jumps that are followed; after more of them the times are ignored. */
 const MAX_GAPS = 1024;
 
-/** All that a clock knows. Plain JSON. */
+/** State of a clock. Plain JSON. */
 export interface ClockState {
   /** Samples counted, pauses included. */
   position: number;
-  /** Position minus what the container says. */
+  /** Position minus the container's time, samples. */
   shift: number;
   isStarted: boolean;
   /** Jumps that were followed. */
   gaps: number;
   gapSamples: number;
-  /** What the jumps back come to. */
+  /** Sum of the jumps back. */
   overlapSamples: number;
   /** Jumps that were not followed. */
   brokenTimes: number;
   lastJumpBack: number;
-  /** Silence of short jumps forward: the times may take it back. */
+  /** Silence of short jumps forward, samples: later jumps back may compensate for it. */
   shortGaps: number;
 }
 
-/** Counts samples, and jumps where the container's times do. */
+/** Counts samples, and follows jumps of the container's times. */
 export class Clock {
   readonly state: ClockState;
   readonly toleranceSamples: number;
@@ -60,38 +66,36 @@ export class Clock {
     return this.state.position;
   }
 
-  /** Whether no position from here on has been passed before a jump back. */
+  /** Whether the position is after all that were counted before the last jump back. */
   get isAhead(): boolean {
     return this.state.position > this.state.lastJumpBack;
   }
 
-  /** Whether there were too many jumps to examine further ones closely. */
+  /** Whether there were too many jumps to confirm further ones. */
   get hasTooManyJumps(): boolean {
     return this.state.gaps >= MAX_GAPS || this.state.brokenTimes >= MAX_GAPS;
   }
 
-  /** A packet of `samples` samples. */
-  pass(samples: number): void {
+  /** Counts `samples` samples. */
+  advance(samples: number): void {
     this.state.position += samples;
   }
 
-  /** How far ahead of the count `stamp` is that holds for the packet after `samplesAhead` more samples. */
+  /** Samples by which `stamp`, the time of the packet after `samplesAhead` more samples, is ahead of the count. */
   offsetOf(stamp: number, samplesAhead = 0): number {
     return Math.round(stamp + this.state.shift - this.state.position) - samplesAhead;
   }
 
   /**
-   * The times count `samples` too few for the packet after which the clock stands, by nothing but rounding: they are
-   * believed to continue from there as they did. Below 0 where they count too many.
+   * Corrects the rounding error of the last packet's duration, so that it is no jump.
+   *
+   * @param samples number by which the duration is too short; below 0 if it is too long
    */
-  slip(samples: number): void {
+  correctRounding(samples: number): void {
     this.state.shift += samples;
   }
 
-  /**
-   * The jump that the container asks for when it says that the next packet begins at `stamp`, samples of its own clock;
-   * 0 for none.
-   */
+  /** The jump to `stamp`, the container's time of the next packet in samples; 0 within the tolerance. */
   jumpTo(stamp: number): number {
     const { state } = this;
     if (!state.isStarted) {
@@ -103,13 +107,13 @@ export class Clock {
     return Math.abs(jump) <= this.toleranceSamples ? 0 : jump;
   }
 
-  /** Follows a jump, or continues counting where it is not believed. */
+  /** Follows a plausible jump; ignores any other. */
   jump(samples: number): void {
     if (samples === 0) return;
     const { state } = this;
-    const isBelieved =
+    const isPlausible =
       state.gaps < MAX_GAPS && samples <= MAX_GAP_SECONDS * this.rateHz && (samples > 0 || this.#isOverlap(-samples));
-    if (!isBelieved) {
+    if (!isPlausible) {
       state.shift -= samples;
       state.brokenTimes++;
       return;
@@ -128,91 +132,93 @@ export class Clock {
   #isOverlap(samples: number): boolean {
     const { position, overlapSamples, shortGaps } = this.state;
     const longest = MAX_OVERLAP_SECONDS * this.rateHz;
-    const bound = longest + MAX_OVERLAP_PART * position + shortGaps;
+    const bound = longest + MAX_OVERLAP_SHARE * position + shortGaps;
     return samples <= longest && samples <= position && overlapSamples + samples <= bound;
   }
 }
 
-/** Pauses and overlaps shorter than this in all are not worth a word. */
-const WORTH_A_WARNING_SECONDS = 1;
+/** Pauses and overlaps with a smaller sum cause no warning. */
+const MIN_WARNING_SECONDS = 1;
 
-/** What to say of the times of a track. */
+/** Warnings about the times of a track. */
 export function clockWarnings(
   { gapSamples, overlapSamples, brokenTimes }: Pick<ClockState, 'gapSamples' | 'overlapSamples' | 'brokenTimes'>,
   rateHz: number,
 ): string[] {
   const seconds = (samples: number) => (samples / rateHz).toFixed(1);
-  const isWorth = (samples: number) => samples >= WORTH_A_WARNING_SECONDS * rateHz;
+  const isLong = (samples: number) => samples >= MIN_WARNING_SECONDS * rateHz;
   return [
-    ...(isWorth(gapSamples)
+    ...(isLong(gapSamples)
       ? [`Pauses in the times of the packets, ${seconds(gapSamples)} s in all, were taken as silence.`]
       : []),
-    ...(isWorth(overlapSamples)
+    ...(isLong(overlapSamples)
       ? [
-          `Packets overlap in their times, by ${seconds(overlapSamples)} s in all; that much of their sound was left out.`,
+          `Packets overlap in their times, by ${seconds(overlapSamples)} s in all; ` +
+            'that much of their sound was left out.',
         ]
       : []),
     ...(brokenTimes > 0 ? ['The times of the packets jump; where they do the samples were counted instead.'] : []),
   ];
 }
 
-/**
- * What times that are rounded each for itself may be off by, one after another; equal ones that come to more were not.
- */
-const MOST_TICKS = 2;
+/** Largest sum of errors if a writer rounds each time. A larger sum shows that the writer rounds the durations. */
+const MAX_ROUNDING_TICKS = 2;
 
 /**
- * How many samples too few a packet's duration in the container tells, where that is but the rounding to a coarse
- * clock: a writer that gives every frame of 23.2 ms the length of 23. Below 0 where it tells too many; 0 where there is
- * another reason, or none.
+ * Samples by which a packet's duration in the container is too short because it is rounded to a coarse clock: a writer
+ * that gives every frame of 23.2 ms a duration of 23. Below 0 if it is too long; 0 without such rounding.
  *
- * Durations that follow real times change between the two whole numbers around the true one, so that nothing adds up.
+ * A writer that rounds times instead of durations alternates between two durations, so that the errors do not add up.
  *
- * @param samples what the packet decodes to
+ * @param samples number of samples that the packet decodes to
  */
-export function roundedOff({ ticks, timescale, packets }: EvenTimes, samples: number, rateHz: number): number {
-  // In parts of a tick, of which it has `rateHz`: whole numbers, so that what is exact comes out as 0.
+export function roundingErrorSamples(
+  { ticks, timescale, packets }: ConstantDuration,
+  samples: number,
+  rateHz: number,
+): number {
+  // In units of a tick divided by `rateHz`: integers, so that an exact duration gives 0.
   const off = samples * timescale - ticks * rateHz;
-  const isRounding = Math.abs(off) < rateHz && Math.abs(off) * packets > MOST_TICKS * rateHz;
+  const isRounding = Math.abs(off) < rateHz && Math.abs(off) * packets > MAX_ROUNDING_TICKS * rateHz;
   return isRounding ? off / timescale : 0;
 }
 
-/** Packets of a track that are looked at: pictures do not come in the order in which they are shown. */
+/** Packets of a track that are compared: video is not stored in the order of its times. */
 const FIRST_PACKETS = 16;
-/** What comes so much earlier than the first packet is of another clock: the recording was put together. */
+/** A packet that is earlier than the first one by more belongs to another clock: the recording was edited. */
 const MAX_REORDER_SECONDS = 1;
 
-/** When a track begins, by the times of its first packets. */
-export class FirstSeconds {
-  /** Endless where no packet has a time. */
+/** Start time of a track, from its first packets. */
+export class TrackStartTime {
+  /** Infinite if no packet has a time. */
   seconds = Number.POSITIVE_INFINITY;
   #packets = 0;
 
-  /** The time of the next packet, where it has one. */
-  pass(seconds: number | undefined): void {
+  /** Adds the time of the next packet, if it has one. */
+  add(seconds: number | undefined): void {
     if (seconds === undefined || this.#packets >= FIRST_PACKETS) return;
     const isReordered = seconds < this.seconds && seconds >= this.seconds - MAX_REORDER_SECONDS;
     if (this.#packets++ === 0 || isReordered) this.seconds = seconds;
   }
 }
 
-/** Packets found together, and how many samples each decodes to. */
+/** A run of packets, and the number of samples of each. */
 export interface CountedRun {
   readonly run: PacketRun;
   readonly counts: readonly (readonly [samples: number, canRestart: boolean])[];
 }
 
-/** A packet that is still to come. */
+/** A packet that was not returned yet. */
 interface PacketAhead {
   /** Samples between the next packet and this one. */
   readonly samples: number;
   readonly seconds: number | undefined;
 }
 
-/** The runs of a walk in order, with a look at what comes. */
+/** The runs of a walk in order, with look-ahead. */
 export class CountedRuns {
-  /** Runs that were looked at and not taken yet. */
-  readonly #waiting: CountedRun[] = [];
+  /** Runs that were read ahead. */
+  readonly #queue: CountedRun[] = [];
 
   constructor(
     private readonly reader: BlockReader,
@@ -221,34 +227,35 @@ export class CountedRuns {
   ) {}
 
   async next(): Promise<CountedRun | undefined> {
-    return this.#waiting.shift() ?? (await this.#pull());
+    return this.#queue.shift() ?? (await this.#pull());
   }
 
-  /** Whether there is another run; it is kept for `next`. */
+  /** Whether there is another run. */
   async hasMore(): Promise<boolean> {
-    if (this.#waiting.length > 0) return true;
+    if (this.#queue.length > 0) return true;
     const pulled = await this.#pull();
-    if (pulled) this.#waiting.push(pulled);
+    if (pulled) this.#queue.push(pulled);
     return pulled !== undefined;
   }
 
-  /** The packets from number `from` of a run that was taken on, and those of the runs after it. */
-  async *ahead(taken: CountedRun, from: number): AsyncGenerator<PacketAhead> {
+  /** The packets from number `from` of the current run, and those of the runs after it. */
+  async *ahead(run: CountedRun, from: number): AsyncGenerator<PacketAhead> {
     let samples = 0;
     let first = from;
-    let current: CountedRun | undefined = taken;
+    let current: CountedRun | undefined = run;
     for (let i = 0; current; i++) {
-      const { run, counts }: CountedRun = current;
-      for (let k = first; k < run.packets.length; k++) {
-        yield { samples, seconds: run.packets[k].seconds };
+      const { packets } = current.run;
+      const { counts }: CountedRun = current;
+      for (let k = first; k < packets.length; k++) {
+        yield { samples, seconds: packets[k].seconds };
         samples += counts[k][0];
       }
       first = 0;
-      if (i === this.#waiting.length) {
+      if (i === this.#queue.length) {
         const pulled = await this.#pull();
-        if (pulled) this.#waiting.push(pulled);
+        if (pulled) this.#queue.push(pulled);
       }
-      current = this.#waiting[i];
+      current = this.#queue[i];
     }
   }
 
@@ -266,25 +273,22 @@ export class CountedRuns {
         continue;
       }
       const { canRestart, headBytes } = this.counter;
-      const head = headBytes > 0 ? await packetBytes(this.reader, packet, headBytes) : NOTHING;
+      const head = headBytes > 0 ? await packetBytes(this.reader, packet, headBytes) : NO_BYTES;
       counts.push([this.counter.count(head, packet.length), canRestart]);
     }
     return { run: next.value, counts };
   }
 }
 
-const NOTHING = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
 
-/**
- * Sound whose times must confirm a jump: packets that a network or a busy machine held up are stamped late, and their
- * successors catch up.
- */
+/** Audio whose times must confirm a jump: packets delayed by a network or a busy machine are late only briefly. */
 const CONFIRM_SECONDS = 0.5;
-/** Packets looked at for it: more than so much sound has, save of the very shortest. */
+/** Packets that are read ahead: more than the confirming audio has, except for the shortest packets. */
 const MAX_PACKETS_AHEAD = 256;
 
-/** Tells jumps of the times that last from stamps that are late or early for a moment. */
-export class SteadyTimes {
+/** Distinguishes lasting jumps of the times from briefly late or early packets. */
+export class JumpFilter {
   /** Numbers of the packets whose times contradict jumps forward and back that begin before them. */
   readonly #contradicted = { forward: -1, back: -1 };
 
@@ -295,11 +299,11 @@ export class SteadyTimes {
   ) {}
 
   /**
-   * How much of a jump lasts: all of it, where the packets after agree within the tolerance of the clock.
+   * The part of a jump that lasts: all of it if the following packets agree within the tolerance of the clock.
    *
-   * @param packet the number of the packet at which the times jump, number `i` of `run`
+   * @param packet number of the packet at which the times jump, number `i` of `run`
    */
-  async lasting(jump: number, packet: number, run: CountedRun, i: number): Promise<number> {
+  async lastingJump(jump: number, packet: number, run: CountedRun, i: number): Promise<number> {
     if (this.clock.hasTooManyJumps) return jump;
     const direction = jump > 0 ? 'forward' : 'back';
     if (packet < this.#contradicted[direction]) return 0;

@@ -15,12 +15,12 @@ import { alacTrack, decoderConfig, MAX_OPUS_CHANNELS, opusHeadOf, opusUnit, pars
 const config = Uint8Array.from([0, 0, 16, 0, 0, 16, 40, 10, 14, 2, 0, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xac, 0x44]);
 const withByte = (at: number, value: number) => config.map((byte, i) => (i === at ? value : byte));
 
-it('reads rate and channels of a configuration and puts the atom around it', () => {
+it('reads rate and channels of an ALAC configuration and adds the atom', () => {
   const extraData = Uint8Array.from([0, 0, 0, 36, ...Buffer.from('alac'), 0, 0, 0, 0, ...config]);
   expect(alacTrack(config)).toEqual({ codec: 'alac', sampleRateHz: 44100, channels: 2, extraData });
 });
 
-it('refuses what no encoder writes', () => {
+it('rejects ALAC configurations that no encoder writes', () => {
   expect(alacTrack(config.slice(1))).toBeUndefined();
   expect(alacTrack(withByte(9, 9))).toBeUndefined();
   expect(alacTrack(withByte(5, 17))).toBeUndefined();
@@ -32,14 +32,14 @@ describe('decoderConfig', () => {
   const decoder = [4, 13 + specific.length, 0x40, ...Array(12).fill(7), ...specific];
   const found = { objectType: 0x40, privateData: Uint8Array.of(0x14, 0x08) };
 
-  it('steps over all optional fields', () => {
+  it('skips all optional fields', () => {
     // Flags 0xe0: another stream's number (9, 9), an address of 3 bytes, a clock's number (9, 9).
     expect(decoderConfig(Uint8Array.from([3, 30, 0, 0, 0xe0, 9, 9, 3, 1, 1, 1, 9, 9, ...decoder]))).toEqual(found);
     expect(decoderConfig(Uint8Array.from([3, 30, 0, 0, 0, ...decoder]))).toEqual(found);
     expect(decoderConfig(Uint8Array.from([6, 1, 9, ...decoder]))).toEqual(found);
   });
 
-  it('has no private data where there is none, and nothing in what is none', () => {
+  it('returns empty private data if missing, and undefined for other bytes', () => {
     expect(decoderConfig(Uint8Array.from([3, 30, 0, 0, 0, 4, 13, 0x69]))).toEqual({
       objectType: 0x69,
       privateData: new Uint8Array(0),
@@ -52,8 +52,8 @@ describe('decoderConfig', () => {
 const ports = audioPorts();
 const stereo = formatFixture('mpegts-opus-stereo.mpegts');
 
-describe('a control header', () => {
-  it('says where the packet lies and what to leave out', () => {
+describe('a control header of Opus', () => {
+  it('gives the length of the packet and the samples to cut', () => {
     const header = Uint8Array.of(0x7f, 0xfc, 255, 10, 0x01, 0x38, 0x00, 0x20, 2, 9, 9);
     const unit = { headerBytes: 11, bytes: 11 + 265, startTrim: 312, endTrim: 32 };
     expect(opusUnit(concat(header, new Uint8Array(265)), 0)).toEqual(unit);
@@ -62,14 +62,14 @@ describe('a control header', () => {
     expect(opusUnit(Uint8Array.of(0x7e, 0xe0, 3), 0)).toBeUndefined();
   });
 
-  it('that is cut short asks for more than there is', () => {
+  it('that is truncated gives a length above the available bytes', () => {
     const header = Uint8Array.of(0x7f, 0xfc, 255, 10, 0x01, 0x38, 0x00, 0x20, 2, 9, 9);
     for (let length = 3; length < header.length; length++) {
       expect(opusUnit(header.subarray(0, length), 0)?.bytes).toBeGreaterThan(length);
     }
   });
 
-  it('of random bytes, or without end, stays within bounds', () => {
+  it('of random bytes gives a bounded length', () => {
     expect(opusUnit(concat(Uint8Array.of(0x7f, 0xe0), new Uint8Array(100_000).fill(255)), 0)).toBeUndefined();
     const next = random(6);
     for (let round = 0; round < 20_000; round++) {
@@ -83,17 +83,17 @@ describe('a control header', () => {
   });
 });
 
-it('heads for every number of channels', () => {
+it('makes an OpusHead for every number of channels', () => {
   for (let channels = 1; channels <= MAX_OPUS_CHANNELS; channels++) {
     expect(parseOpusHead(opusHeadOf(channels))).toEqual({ channels, preSkip: 0 });
   }
 });
 
-describe('streams', () => {
+describe('Opus in transport streams', () => {
   it.each([
     ['mpegts-opus-stereo.mpegts', 'ogg-opus-stereo.opus', 2],
     ['mpegts-opus-6ch.mpegts', 'ogg-opus-6ch.opus', 6],
-  ])('%s plays the very samples of %s', async (name, ogg, channels) => {
+  ])('%s decodes to the samples of %s', async (name, ogg, channels) => {
     const [file, same] = [formatFixture(name), formatFixture(ogg)];
     const index = await indexAs('mpeg-ts', file);
     const other = await indexOf(same);
@@ -103,9 +103,9 @@ describe('streams', () => {
     expect(worstDifference(samples, await readSourceRate(same, other, ports))).toBe(0);
   });
 
-  it('with channels in another order are refused by name', async () => {
+  it('with an unusual channel order is rejected by name', async () => {
     const file = stereo.slice();
-    // Extension descriptor, two bytes long, of Opus: the code after it.
+    // Changes the channel code after Opus' extension descriptor of two bytes.
     for (let at = 0; at + 4 < file.length; at++) {
       if (file[at] === 0x7f && file[at + 1] === 2 && file[at + 2] === 0x80) file[at + 3] = 0x81;
     }

@@ -3,11 +3,11 @@ import { BitReader, fromAscii, hasAscii, u16be, u16le, u32be, u32le } from './by
 import { MAX_BLOCK_SAMPLES, type TrackCodec } from './container.ts';
 import { concatenated } from './memory.ts';
 
-/** What the AudioSpecificConfig of an AAC track says (ISO/IEC 14496-3 §1.6.2.1). */
+/** Content of the AudioSpecificConfig of an AAC track (ISO/IEC 14496-3 §1.6.2.1). */
 interface AacConfig {
   readonly objectType: number;
   readonly sampleRateHz: number;
-  /** 0 where a program config element says. */
+  /** 0 if a program config element states the channels. */
   readonly channels: number;
 }
 
@@ -20,7 +20,7 @@ export const AAC_OBJECT_USAC = 42;
 /** Its name in messages. */
 export const XHE_AAC = 'xHE-AAC (USAC)';
 
-/** The configuration, or undefined where its bytes are no such thing. */
+/** The configuration; undefined if invalid. */
 function parseAacConfig(bytes: Uint8Array): AacConfig | undefined {
   if (bytes.length < 2) return undefined;
   const reader = new BitReader(bytes);
@@ -33,7 +33,7 @@ function parseAacConfig(bytes: Uint8Array): AacConfig | undefined {
   return { objectType, sampleRateHz, channels };
 }
 
-/** A configuration for AAC-LC where a file has none; undefined for a rate or channels that have no code. */
+/** A configuration of AAC-LC for a file without one; undefined for a rate or channels without a code. */
 export function aacConfig(sampleRateHz: number, channels: number): Uint8Array | undefined {
   const [rateCode, channelCode] = [MPEG4_RATES_HZ.indexOf(sampleRateHz), CHANNELS.indexOf(channels)];
   if (rateCode < 0 || channelCode < 1) return undefined;
@@ -41,16 +41,16 @@ export function aacConfig(sampleRateHz: number, channels: number): Uint8Array | 
 }
 
 /**
- * An AAC track by its AudioSpecificConfig.
+ * An AAC track from its AudioSpecificConfig.
  *
- * @param where 'The MP4 file', for messages
- * @param channels where the configuration leaves them to the coded data
+ * @param displayName 'The MP4 file', for messages
+ * @param channels used if the configuration does not state them
  */
-export function aacTrack(privateData: Uint8Array, channels: number, where: string): AudioResult<TrackCodec> {
+export function aacTrack(privateData: Uint8Array, channels: number, displayName: string): AudioResult<TrackCodec> {
   const config = parseAacConfig(privateData);
-  if (!config) return fail('corrupt', `${where} has a damaged header of its AAC track.`);
+  if (!config) return fail('corrupt', `${displayName} has a damaged header of its AAC track.`);
   if (config.objectType === AAC_OBJECT_USAC) {
-    return fail('unsupported', `${where} holds audio in ${XHE_AAC}, which is not supported.`);
+    return fail('unsupported', `${displayName} holds audio in ${XHE_AAC}, which is not supported.`);
   }
   return ok({
     codec: 'aac',
@@ -64,22 +64,19 @@ const ALAC_CONFIG_BYTES = 24;
 const MIN_FRAME_SAMPLES = 64;
 const ATOM_HEAD = [0, 0, 0, 12 + ALAC_CONFIG_BYTES, 0x61, 0x6c, 0x61, 0x63, 0, 0, 0, 0];
 
-/**
- * An ALAC track by its configuration (ALACSpecificConfig, after which other bytes may stand); undefined for bytes that
- * are none.
- */
+/** An ALAC track from its configuration (ALACSpecificConfig, which other bytes may follow); undefined if invalid. */
 export function alacTrack(bytes: Uint8Array): TrackCodec | undefined {
   const config = bytes.subarray(0, ALAC_CONFIG_BYTES);
   if (config.length < ALAC_CONFIG_BYTES) return undefined;
   const [frameSamples, bitsPerSample, channels] = [u32be(config, 0), config[5], config[9]];
   if (frameSamples < MIN_FRAME_SAMPLES || frameSamples > MAX_BLOCK_SAMPLES) return undefined;
   if (channels < 1 || channels > 8 || ![16, 20, 24, 32].includes(bitsPerSample)) return undefined;
-  // The decoder wants it in the atom that QuickTime puts around it.
+  // The decoder needs the configuration in QuickTime's atom.
   const extraData = Uint8Array.from([...ATOM_HEAD, ...config]);
   return { codec: 'alac', sampleRateHz: u32be(config, 20), channels, extraData };
 }
 
-/** Opus counts at 48 kHz, whatever went in. */
+/** Opus counts at 48 kHz for any input rate. */
 export const OPUS_RATE_HZ = 48000;
 
 /** Longest packet: 120 ms. */
@@ -88,7 +85,7 @@ const MAX_PACKET_SAMPLES = 5760;
 const SILK_SAMPLES = [480, 960, 1920, 2880];
 const CELT_SAMPLES = [120, 240, 480, 960];
 
-/** Samples of one packet at 48 kHz by its first two bytes (RFC 6716 §3.1); 0 for one that cannot be. */
+/** Samples of one packet at 48 kHz from its first two bytes (RFC 6716 §3.1); 0 if invalid. */
 export function opusPacketSamples(head: Uint8Array): number {
   if (head.length === 0) return 0;
   const config = head[0] >> 3;
@@ -101,17 +98,17 @@ export function opusPacketSamples(head: Uint8Array): number {
 
 interface OpusHead {
   readonly channels: number;
-  /** Samples at 48 kHz in front of the recording. */
+  /** Samples at 48 kHz to skip before the recording. */
   readonly preSkip: number;
 }
 
-/** The identification header (RFC 7845 §5.1); undefined when it is none. */
+/** The identification header (RFC 7845 §5.1); undefined if invalid. */
 export function parseOpusHead(bytes: Uint8Array): OpusHead | undefined {
   if (bytes.length < 19 || bytes[8] >> 4 !== 0 || bytes[9] === 0) return undefined;
   return { channels: bytes[9], preSkip: u16le(bytes, 10) };
 }
 
-/** An OpusHead from the `dOps` box of MP4, which holds the same in the other byte order. */
+/** An OpusHead from the `dOps` box of MP4, which has the same fields in the other byte order. */
 export function opusHeadFromBox(box: Uint8Array): Uint8Array {
   const head = new Uint8Array(8 + Math.max(11, box.length));
   head.set(fromAscii('OpusHead'));
@@ -122,22 +119,23 @@ export function opusHeadFromBox(box: Uint8Array): Uint8Array {
 }
 
 /**
- * Opus in transport streams (wiki.xiph.org/OpusTS): each packet behind a control header with its length, and samples to
- * leave out.
+ * Opus in transport streams (wiki.xiph.org/OpusTS): each packet follows a control header with its length and the
+ * samples to cut.
  */
 interface OpusUnit {
   readonly headerBytes: number;
-  /** With the header; more than there is where the header itself is not all there. */
+  /** Including the header; exceeds the available bytes if the header is truncated. */
   readonly bytes: number;
-  /** Samples at 48 kHz. */
+  /** Samples at 48 kHz to cut at the start. */
   readonly startTrim: number;
+  /** Samples at 48 kHz to cut at the end. */
   readonly endTrim: number;
 }
 
 /** Longest packet: 48 frames of 1275 bytes and their lengths. */
 const MAX_PACKET_BYTES = 62_000;
 
-/** The unit at `at`, or undefined where none begins. */
+/** The unit at `at`; undefined if there is none. */
 export function opusUnit(bytes: Uint8Array, at: number): OpusUnit | undefined {
   if (bytes[at] !== 0x7f || (bytes[at + 1] & 0xe0) !== 0xe0) return undefined;
   const flags = bytes[at + 1];
@@ -157,10 +155,7 @@ export function opusUnit(bytes: Uint8Array, at: number): OpusUnit | undefined {
   return { headerBytes, bytes: headerBytes + length, startTrim, endTrim };
 }
 
-/**
- * Streams and those of two channels, by the number of channels, and which of their channels each is (RFC 7845
- * §5.1.1.2).
- */
+/** Streams, coupled streams and channel mapping by number of channels (RFC 7845 §5.1.1.2). */
 const MAPPINGS: readonly (readonly [streams: number, coupled: number, mapping: readonly number[]])[] = [
   [1, 0, [0]],
   [1, 1, [0, 1]],
@@ -173,7 +168,7 @@ const MAPPINGS: readonly (readonly [streams: number, coupled: number, mapping: r
 ];
 export const MAX_OPUS_CHANNELS = MAPPINGS.length;
 
-/** The identification header that a transport stream does without, for 1 to 8 channels. */
+/** The identification header, which a transport stream lacks, for 1 to 8 channels. */
 export function opusHeadOf(channels: number): Uint8Array {
   const [streams, coupled, mapping] = MAPPINGS[channels - 1];
   const family = channels > 2 ? 1 : 0;
@@ -186,7 +181,7 @@ export function opusHeadOf(channels: number): Uint8Array {
   return head;
 }
 
-/** What of the Vorbis headers the length of a packet depends on (Vorbis I specification, §4.2). */
+/** Fields of the Vorbis headers that determine the length of a packet (Vorbis I specification, §4.2). */
 interface VorbisModes {
   readonly shortSamples: number;
   readonly longSamples: number;
@@ -201,7 +196,7 @@ interface VorbisIdentification {
   readonly longSamples: number;
 }
 
-/** The identification header; undefined when it is none. */
+/** The identification header; undefined if invalid. */
 export function parseVorbisIdentification(packet: Uint8Array): VorbisIdentification | undefined {
   if (packet.length < 30 || packet[0] !== 1 || !hasAscii(packet, 1, 'vorbis')) return undefined;
   const shortSamples = 1 << (packet[28] & 15);
@@ -210,7 +205,7 @@ export function parseVorbisIdentification(packet: Uint8Array): VorbisIdentificat
   return { channels: packet[11], sampleRateHz: u32le(packet, 12), shortSamples, longSamples };
 }
 
-/** Comments are of no use to a decoder and may hold pictures: none, no vendor. */
+/** An empty comment header: a decoder does not use comments, which may contain pictures. */
 const NO_COMMENTS = Uint8Array.from([3, ...fromAscii('vorbis'), 0, 0, 0, 0, 0, 0, 0, 0, 1]);
 
 /** Identification and setup header as private data: three packets in Xiph lacing. */
@@ -224,7 +219,7 @@ const xiphLength = (length: number): number[] => [
   length % 255,
 ];
 
-/** Takes private data in Xiph lacing apart; undefined when it is not three packets. */
+/** Splits private data in Xiph lacing; undefined unless they are three packets. */
 export function splitXiphHeaders(bytes: Uint8Array): Uint8Array[] | undefined {
   if (bytes[0] !== 2) return undefined;
   const lengths = [0, 0];
@@ -246,9 +241,8 @@ const MAX_MODES = 64;
 const MODE_BITS = 41;
 
 /**
- * Reads the modes from the end of the setup header backwards, where they stand, so that nothing in front of them
- * (codebooks, floors) must be understood: window and transform type are 0 in every mode, and the count in front must
- * fit.
+ * Reads the modes backwards from the end of the setup header, so that codebooks and floors before them need no parser:
+ * window and transform type are 0 in every mode, and the preceding count must agree.
  */
 export function parseVorbisModes(privateData: Uint8Array): VorbisModes | undefined {
   const packets = splitXiphHeaders(privateData);
@@ -263,7 +257,7 @@ export function parseVorbisModes(privateData: Uint8Array): VorbisModes | undefin
   };
   let end = setup.length * 8 - 1;
   while (end > 0 && bit(end) === 0) end--;
-  // `end` is the framing bit; the modes lie right in front of it.
+  // `end` is the framing bit; the modes are directly before it.
   const isLong: boolean[] = [];
   let found: readonly boolean[] | undefined;
   for (let count = 1; count <= MAX_MODES; count++) {
@@ -277,28 +271,23 @@ export function parseVorbisModes(privateData: Uint8Array): VorbisModes | undefin
   return { shortSamples, longSamples, modeBits: Math.ceil(Math.log2(found.length)), isLong: found };
 }
 
-/**
- * Tags of MPEG-4 descriptors (ISO/IEC 14496-1 §7.2.6) and the fixed fields in front of what is nested in the second.
- */
+/** Tags of MPEG-4 descriptors (ISO/IEC 14496-1 §7.2.6), and the bytes of the decoder configuration's fixed fields. */
 const ES = 3;
 const DECODER_CONFIG = 4;
 const DECODER_SPECIFIC = 5;
 const DECODER_CONFIG_BYTES = 13;
 
-/**
- * What an elementary stream descriptor says: which coding (§7.2.6.6), and the decoder's private data, empty where there
- * is none.
- */
+/** Content of an elementary stream descriptor: the coding (§7.2.6.6) and private data, which may be empty. */
 interface DecoderConfig {
   readonly objectType: number;
   readonly privateData: Uint8Array;
 }
 
-/** Reads the descriptors inside one another; undefined where there is no decoder configuration among them. */
+/** Reads nested descriptors; undefined without a decoder configuration. */
 export function decoderConfig(descriptor: Uint8Array): DecoderConfig | undefined {
   let objectType: number | undefined;
   let at = 0;
-  // Each turn goes on behind the header, or steps into the descriptor that holds the next.
+  // Each iteration skips a descriptor, or enters it if it contains the next.
   while (at + 2 <= descriptor.length) {
     const tag = descriptor[at++];
     let length = 0;
@@ -318,7 +307,7 @@ export function decoderConfig(descriptor: Uint8Array): DecoderConfig | undefined
   return objectType === undefined ? undefined : { objectType, privateData: new Uint8Array(0) };
 }
 
-/** Fields in front of the decoder configuration: three bytes, and more by their flags. */
+/** Bytes of the fields before the decoder configuration: three, and more depending on their flags. */
 function esFieldsBytes(descriptor: Uint8Array, at: number): number {
   const flags = descriptor[at + 2] ?? 0;
   const dependsOn = flags & 0x80 ? 2 : 0;

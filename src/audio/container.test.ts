@@ -9,17 +9,17 @@ function steps(bytes: number, packetsAt = (_: number) => 0, budget = new StepBud
   return Number.POSITIVE_INFINITY;
 }
 
-it('ends after 200,000 steps of next to nothing', () => {
+it('a StepBudget ends after 200,000 short steps without a packet', () => {
   expect(steps(0)).toBe(200_000);
   expect(steps(2)).toBeLessThan(220_000);
 });
 
-it('does not end among long elements of other tracks, nor where packets come', () => {
+it('a StepBudget does not end while long elements or packets follow', () => {
   expect(steps(BYTES_PER_STEP)).toBe(Number.POSITIVE_INFINITY);
   expect(steps(2, (step) => (step % 4 === 0 ? 1 : 0))).toBe(Number.POSITIVE_INFINITY);
 });
 
-it('saves nothing up: a walk that began before ends no later', () => {
+it('a StepBudget does not accumulate steps above the limit', () => {
   const budget = new StepBudget(BYTES_PER_STEP, -(1 << 30));
   budget.spend(0, 1, 1000);
   expect(steps(0, undefined, budget)).toBe(200_000);

@@ -8,33 +8,33 @@ export const MAX_PACKET_BYTES = 4 << 20;
 /** Codec private data above this size is damage: that of Vorbis, the longest, has some 10 kB. */
 export const MAX_PRIVATE_BYTES = 32 << 10;
 
-/** One encoded packet of the chosen track, as its container holds it. */
+/** One encoded packet of the chosen track, as its container stores it. */
 export interface RawPacket {
-  /** Where it lies in the file, if in one piece; else `bytes` holds it. */
+  /** Byte offset in the file if the packet is contiguous; otherwise `bytes` has it. */
   readonly offset: number;
-  /** With the prefix. */
+  /** Bytes, including the prefix. */
   readonly length: number;
   readonly bytes?: Uint8Array;
-  /** What it begins with that is not in the file. */
+  /** First bytes of the packet that are not in the file. */
   readonly prefix?: Uint8Array;
-  /** What it decodes to, where the container knows. */
+  /** Number of decoded samples, if the container states it. */
   readonly samples?: number;
-  /** Samples that are missing in front of it. */
+  /** Samples that are missing before the packet. */
   readonly gapSamples?: number;
-  /** The container's time of its first sample, where it has one. */
+  /** The container's time of the first sample, if stated. */
   readonly seconds?: number;
-  /** How long it lasts by the container, where that was rounded (MP4). */
-  readonly evenly?: EvenTimes;
-  /** Number of its track, where the packets of all tracks are walked. */
+  /** Duration in the container, which may be rounded (MP4). */
+  readonly constantDuration?: ConstantDuration;
+  /** Number of the track, if the packets of all tracks are walked. */
   readonly trackNumber?: number;
-  /** What the container's walker takes to starts again with this packet; undefined where it cannot. */
+  /** Argument with which the container's walk restarts at this packet; undefined if it cannot. */
   readonly entry?: number;
-  /** What the walk had met in front of an `entry`, where that says how it continues. */
-  readonly met?: Faults;
+  /** Faults of the walk before an `entry`, if the walk needs them to continue. */
+  readonly faultsBefore?: Faults;
 }
 
-/** Very many packets in a row that all last the same, by a clock that may be too coarse to say how long. */
-export interface EvenTimes {
+/** A long run of packets of the same duration, in a clock that may be too coarse for it. */
+export interface ConstantDuration {
   readonly ticks: number;
   /** Ticks a second. */
   readonly timescale: number;
@@ -44,25 +44,25 @@ export interface EvenTimes {
 /** Packets that were found together, in order. */
 export interface PacketRun {
   readonly packets: readonly RawPacket[];
-  /** Damaged bytes in front of them that were left out. */
+  /** Damaged bytes that were skipped before them. */
   readonly skippedBytes?: number;
-  /** Sample number at the end of the last packet, where the container says that instead of a start (OGG). */
+  /** Sample number at the end of the last packet, if the container states ends instead of starts (OGG). */
   readonly endSample?: number;
-  /** Time at the end of the last packet, where the container has that beside the times of the packets (MP4). */
+  /** Time at the end of the last packet, if the container states it besides the times of the packets (MP4). */
   readonly endSeconds?: number;
-  /** Padding at the end of the last packet, where the container has it (Matroska). */
+  /** Padding at the end of the last packet, if the container states it (Matroska). */
   readonly paddingSeconds?: number;
 }
 
 export type PacketWalk = AsyncGenerator<PacketRun>;
 
-/** What the packets of one track are coded with. */
+/** Coding of the packets of one track. */
 export interface TrackCodec {
   readonly codec: CodecName;
-  /** As the container has it; what comes out of the decoder may have another rate (HE-AAC). */
+  /** As stated in the container; the decoded samples may have another rate (HE-AAC). */
   readonly sampleRateHz: number;
   readonly channels: number;
-  /** Codec private data; empty where there is none. */
+  /** Codec private data; may be empty. */
   readonly extraData: Uint8Array;
   readonly pcm?: PcmLayout;
 }
@@ -72,111 +72,107 @@ export async function packetBytes(reader: BlockReader, packet: RawPacket, atMost
   const length = Math.min(packet.length, atMost);
   const { prefix } = packet;
   if (prefix) {
-    const whole = new Uint8Array(length);
-    whole.set(prefix.subarray(0, length));
+    const bytes = new Uint8Array(length);
+    bytes.set(prefix.subarray(0, length));
     const rest = length - prefix.length;
-    if (rest > 0) whole.set((await reader.peek(packet.offset, rest)).subarray(0, rest), prefix.length);
-    return whole;
+    if (rest > 0) bytes.set((await reader.peek(packet.offset, rest)).subarray(0, rest), prefix.length);
+    return bytes;
   }
-  const view = packet.bytes ?? reader.held(packet.offset, length) ?? (await reader.peek(packet.offset, length));
+  const view = packet.bytes ?? reader.cached(packet.offset, length) ?? (await reader.peek(packet.offset, length));
   return view.length > length ? view.subarray(0, length) : view;
 }
 
-/** One file format. A new one is a file with one of these and a line in `CONTAINERS`. */
+/** One file format. To add a format, write a file that exports one and add it to `CONTAINERS`. */
 export interface Container {
   readonly format: string;
-  /** Whether the format begins with a magic of its own; those without are asked last. */
+  /** Whether the format begins with a distinct magic; formats without one are tried last. */
   readonly hasMagic: boolean;
-  /**
-   * Recognises the format from the first bytes (after any ID3v2 tags; at least 64 KiB of them where the file has so
-   * many).
-   */
+  /** Recognises the format from the first bytes after any ID3v2 tags: at least 64 KiB unless the file is shorter. */
   detect(head: Uint8Array): boolean;
   /**
-   * Reads the head of the file: how its sound is coded and where its packets begin. The container begins at
-   * `startByte`, after any ID3v2 tags. Where only the decoder knows the rate (HE-AAC), a few packets are decoded.
+   * Reads the head of the file: the coding of the audio and the position of its packets. The container begins at
+   * `startByte`, after any ID3v2 tags. If only the decoder knows the rate (HE-AAC), a few packets are decoded.
    */
   open(reader: BlockReader, startByte: number, decoders: DecoderPort): Promise<AudioResult<Part>>;
 }
 
-/** A range of decoded samples that is heard, or silence. Plain JSON. */
-export interface Piece {
-  /** Where in the decoded samples it begins, after all pieces in front; absent for silence. */
+/** A range of decoded samples that is played, or silence. Plain JSON. */
+export interface PlayedSpan {
+  /** Start in the decoded samples, after all earlier spans; absent for silence. */
   readonly position?: number;
-  /** Absent in the last piece where it continues to the end of the track. */
+  /** Absent in the last span if it continues to the end of the track. */
   readonly samples?: number;
-  /** Where the track ends so few samples after the piece, these belong to it. */
+  /** The span is extended to the end of the track if no more than this number of samples remain. */
   readonly slackSamples?: number;
 }
 
 /**
- * What a walk has met that is worth a word or says how it continues; sums and flags by name. Plain JSON, so that a
- * checkpoint holds it. With an `entry`, `passedBytes` is the sum of the lengths of the packets in front of it.
+ * Facts from a walk that cause a warning or determine how it continues: sums and flags by name. Plain JSON, because a
+ * checkpoint stores it. With an `entry`, `passedBytes` is the sum of the lengths of the packets before it.
  */
 export type Faults = Record<string, string | number | boolean | undefined>;
 
 /** Facts from the first packets. */
 export interface PartStart {
   /**
-   * Samples of the first run minus where it ends by the container (OGG): encoder delay, below 0 for a track that begins
-   * late.
+   * Samples of the first run minus its end position in the container (OGG): encoder delay, below 0 for a track that
+   * begins late.
    */
   readonly startPadding: number;
-  /** Time of the first packet by the container. */
+  /** The container's time of the first packet. */
   readonly firstSeconds: number | undefined;
-  /** What the first packet decodes to, and how long it lasts by a clock that may be too coarse (MP4). */
+  /** Number of samples that the first packet decodes to. */
   readonly packetSamples: number;
-  readonly evenly: EvenTimes | undefined;
+  /** Duration of the first packet in the container, which may be rounded (MP4). */
+  readonly constantDuration: ConstantDuration | undefined;
   /** Whether the first run is the only one. */
   readonly isOneRun: boolean;
 }
 
-/** How the walk of a part ended. */
+/** End of the walk of a part. */
 export interface PartEnd {
-  /** Decoded samples in all. */
+  /** Total of decoded samples. */
   readonly position: number;
   readonly packets: number;
 }
 
-/** One recording: how it is coded and where its packets are. A file may hold several, one after another (OGG). */
+/** One recording: its coding and its packets. A file may have several in sequence (OGG). */
 export interface Part {
   readonly format: string;
   /** 'The MP4 file', for messages. */
-  readonly where: string;
+  readonly displayName: string;
   readonly codec: CodecName;
   /** Rate of the decoded samples. */
   readonly sampleRateHz: number;
   readonly channels: number;
-  /** Where in the file `reopen` finds it again; absent for a file's only part. */
+  /** Argument for `reopen`; absent for a file's only part. */
   readonly startByte?: number;
   openDecoder(): PacketDecoder;
   /**
-   * Samples of each packet, asked for every packet in order; absent where the packets say so themselves. @param isStart
-   * the first packet of the track comes first
+   * Counts the samples of each packet; absent if the packets state them.
+   *
+   * @param isStart whether the first packet of the track comes first
    */
   counter?(isStart: boolean): PacketCounter;
-  /**
-   * The packets in order, from the first one or from one with this `entry`. What is not right with them goes into
-   * `faults`.
-   */
+  /** The packets in order, from the first one or from the one with this `entry`. Sets `faults`. */
   walk(faults: Faults, entry?: number): PacketWalk;
-  /** What is heard of the decoded samples; all of them without it. */
-  heard?(start: PartStart, faults: Faults): readonly Piece[];
-  /** Decoded samples at the end that are padding, of those that the last run may have too many; without it none. */
+  /** The ranges of the decoded samples that are played; all of them if absent. */
+  playedSpans?(start: PartStart, faults: Faults): readonly PlayedSpan[];
+  /** Number of decoded samples at the end that are padding; none if absent. `endPadding` is the surplus. */
   paddingOf?(end: PartEnd & { readonly endPadding: number }, faults: Faults): number;
-  /** Sentences for the job's owner about what was not as it should be. */
+  /** Warnings for the job's owner. */
   warnings?(faults: Faults, end: PartEnd): readonly string[] | Promise<readonly string[]>;
-  /** The recording after this one, once all of its packets were walked; and what to say of one that is not read. */
+  /** The next recording, after all packets of this one were walked; or a warning that it is left out. */
   next?(faults: Faults): Promise<{ readonly part?: Part; readonly warning?: string }>;
-  /** A later part of the file, by its `startByte`. */
+  /** Opens a later part of the file by its `startByte`. */
   reopen?(startByte: number): Promise<Part | undefined>;
 }
 
-/** Says how many samples each packet decodes to, without decoding it. Asked for every packet, in order. */
+/** Counts the samples of each packet without decoding it. Must be called for every packet, in order. */
 export interface PacketCounter {
-  /** Bytes of the packet that `count` must see. */
+  /** Number of bytes of the packet that `count` needs. */
   readonly headBytes: number;
-  /** Whether a decoder may be restarted with the packet that comes next. */
+  /** Whether a decoder may be restarted with the next packet. */
   readonly canRestart: boolean;
   count(head: Uint8Array, length: number): number;
 }
@@ -188,13 +184,13 @@ export const MAX_CHANNELS = 64;
 export const isUsableRate = (rateHz: number): boolean =>
   Number.isInteger(rateHz) && rateHz >= MIN_RATE_HZ && rateHz <= MAX_RATE_HZ;
 
-/** Longest block that a decoder gives at once, samples (the longest FLAC block). */
+/** Longest block that a decoder returns, samples (the longest FLAC block). */
 export const MAX_BLOCK_SAMPLES = 65536;
 
-/** Reading ends here: twice the longest recording that anything downstream takes. */
+/** Reading ends here: twice the longest recording that any consumer accepts. */
 export const MAX_SCAN_SECONDS = 48 * 3600;
 
-/** Why a rate or a number of channels is refused; undefined when both are fine. */
+/** The failure for an unsupported rate or number of channels; undefined if both are supported. */
 export function shapeFault(name: string, sampleRateHz: number, channels: number): ReturnType<typeof fail> | undefined {
   if (!Number.isInteger(channels) || channels < 1 || channels > MAX_CHANNELS) {
     return fail('unsupported', `The ${name} file has ${channels} channels; 1 to ${MAX_CHANNELS} are supported.`);
@@ -205,40 +201,39 @@ export function shapeFault(name: string, sampleRateHz: number, channels: number)
 }
 
 /**
- * Warning of another file after the one that is read, which the container does not continue with.
+ * Warning of a second file after the one that is read, which is left out.
  *
- * @param where 'The WAV file'
+ * @param displayName 'The WAV file'
  */
-export const trailingFileWarning = (where: string): string =>
-  `${where} contains a second recording after the first; it was left out.`;
+export const trailingFileWarning = (displayName: string): string =>
+  `${displayName} contains a second recording after the first; it was left out.`;
 
-/** Steps that may pass in a row without a packet: real files have some tens. */
-const MOST_STEPS = 200_000;
-/** What a packet stands for: clusters and groups of one packet have that number of elements around it. */
+/** Steps in a row without a packet; real files have some tens. */
+const MAX_STEPS = 200_000;
+/** Steps that a packet refunds: clusters and groups of one packet have that number of elements around it. */
 const STEPS_PER_PACKET = 4;
 
 /**
- * How long a walk may go on without a packet. The shortest elements and pages are a few bytes long, so that a file of
- * nothing else would keep a walk busy for minutes. Packets and bytes passed give steps back: other tracks, however
- * long, use nothing up.
+ * Limits how long a walk continues without a packet. The shortest elements and pages are a few bytes long, so that a
+ * file of only such elements would take minutes. Packets and passed bytes refund steps: other tracks of any length cost
+ * nothing.
  *
- * No more than `MOST_STEPS` are ever left, so a walk that begins in the middle never ends before one from the start
- * does.
+ * The budget never exceeds `MAX_STEPS`, so that a walk from the middle never ends before a walk from the start.
  */
 export class StepBudget {
-  #left = MOST_STEPS;
+  #left = MAX_STEPS;
 
-  /** @param bytesPerStep bytes that make up for a step: fewer than a real one has */
+  /** @param bytesPerStep bytes that refund a step: fewer than a real step has */
   constructor(
     private readonly bytesPerStep: number,
     private position: number,
   ) {}
 
-  /** Accounts for steps up to `position`, and for the packets they gave. False once too many gave none. */
+  /** Accounts for steps up to `position` and their packets. @returns false when the budget is used up */
   spend(position: number, steps: number, packets: number): boolean {
-    const back = (position - this.position) / this.bytesPerStep + STEPS_PER_PACKET * packets;
+    const refund = (position - this.position) / this.bytesPerStep + STEPS_PER_PACKET * packets;
     this.position = position;
-    this.#left = Math.min(MOST_STEPS, this.#left + back - steps);
+    this.#left = Math.min(MAX_STEPS, this.#left + refund - steps);
     return this.#left > 0;
   }
 }
@@ -246,7 +241,7 @@ export class StepBudget {
 /**
  * Warning of a walk that `StepBudget` ended.
  *
- * @param where 'The OGG file'
+ * @param displayName 'The OGG file'
  */
-export const endlessWalkWarning = (where: string): string =>
-  `${where} has a very long span without audio; what follows was left out.`;
+export const endlessWalkWarning = (displayName: string): string =>
+  `${displayName} has a very long span without audio; what follows was left out.`;

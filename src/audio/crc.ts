@@ -21,8 +21,7 @@ export function crc8(bytes: Uint8Array, from: number, to: number): number {
 }
 
 /**
- * CRC-16 of all of `bytes`, going on from `crc`: polynomial x¹⁶+x¹⁵+x²+1, initial value 0. A frame with its footer
- * gives 0.
+ * CRC-16 of `bytes`, continuing from `crc`: polynomial x¹⁶+x¹⁵+x²+1, initial value 0. A frame with its footer gives 0.
  */
 export function crc16(bytes: Uint8Array, crc = 0): number {
   for (let i = 0; i < bytes.length; i++) crc = ((crc << 8) & 0xffff) ^ CRC16[(crc >> 8) ^ bytes[i]];
@@ -31,10 +30,10 @@ export function crc16(bytes: Uint8Array, crc = 0): number {
 
 const POLYNOMIAL = 0x04c11db7;
 
-/** Eight bytes at a time: an hour has some 30 MB, and every page is summed wherever it is read. */
+/** Bytes of one step: an hour has some 30 MB, and every page is summed each time it is read. */
 const STRIDE = 8;
 
-/** `TABLES[256 * k + byte]`: what the byte comes to with `k` more bytes behind it. */
+/** `TABLES[256 * k + byte]`: checksum of the byte followed by `k` zero bytes. */
 const TABLES = new Int32Array(256 * STRIDE);
 for (let byte = 0; byte < 256; byte++) {
   let crc = byte << 24;
@@ -47,7 +46,7 @@ for (let at = 256; at < TABLES.length; at++) {
 }
 
 /**
- * CRC-32 with the polynomial 0x04c11db7, most significant bit first, going on from `crc`: OGG pages (RFC 3533 §6,
+ * CRC-32 with the polynomial 0x04c11db7, most significant bit first, continuing from `crc`: OGG pages (RFC 3533 §6,
  * initial value 0) and MPEG-TS sections. A signed number of 32 bits.
  */
 export function crc32MsbFirst(bytes: Uint8Array, crc = 0): number {

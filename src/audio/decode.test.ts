@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { audioPorts, collect, memorySource, random, worstDifference } from '../../test/helpers/audio.ts';
 import { formatFixture } from '../../test/helpers/bytes.ts';
 import { BlockReader } from './block-reader.ts';
-import type { Faults, PacketRun, PacketWalk, Part, PartEnd, Piece, RawPacket } from './container.ts';
+import type { Faults, PacketRun, PacketWalk, Part, PartEnd, PlayedSpan, RawPacket } from './container.ts';
 import { Decoding, type Restart } from './decode.ts';
-import { onePiece } from './playback.ts';
+import { oneSpan } from './playback.ts';
 import { openPart } from './recording.ts';
 
 const RATE = 8000;
@@ -13,9 +13,9 @@ const PACKET = 160;
 
 interface FakePart {
   readonly runs: readonly PacketRun[];
-  readonly pieces?: readonly Piece[];
+  readonly spans?: readonly PlayedSpan[];
   readonly padding?: (end: PartEnd & { readonly endPadding: number }) => number;
-  /** What the decoder makes of a packet, with its number; else `PACKET` samples of that number. */
+  /** Decodes the packet of this number; by default to `PACKET` samples with that value. */
   readonly decode?: (number: number) => Float32Array;
   readonly next?: () => Part;
   readonly startByte?: number;
@@ -23,24 +23,24 @@ interface FakePart {
   readonly codec?: 'opus' | 'aac';
 }
 
-/** How many decoders are open, and how many were at most. */
-const decoders = { open: 0, most: 0 };
+/** Number of open decoders, and its maximum. */
+const decoders = { open: 0, max: 0 };
 
 /**
- * Packets whose places are their numbers; the decoder answers with the number, and that of its first packet: it never
- * forgets.
+ * Packets whose offsets are their numbers. The decoder returns the number of the packet, and that of its first packet
+ * as unlimited state.
  */
-function partOf({ runs, pieces, padding, decode, next, startByte, warnings, codec = 'aac' }: FakePart): Part {
+function partOf({ runs, spans, padding, decode, next, startByte, warnings, codec = 'aac' }: FakePart): Part {
   return {
     format: 'fake',
-    where: 'The file',
+    displayName: 'The file',
     codec,
     sampleRateHz: RATE,
     channels: 1,
     startByte,
     openDecoder() {
       decoders.open++;
-      decoders.most = Math.max(decoders.most, decoders.open);
+      decoders.max = Math.max(decoders.max, decoders.open);
       let first: number | undefined;
       return {
         sampleRateHz: RATE,
@@ -58,7 +58,7 @@ function partOf({ runs, pieces, padding, decode, next, startByte, warnings, code
         if (packets.length > 0) yield { ...run, packets };
       }
     },
-    ...(pieces && { heard: () => pieces }),
+    ...(spans && { playedSpans: () => spans }),
     ...(padding && { paddingOf: padding }),
     ...(next && { next: async () => ({ part: next() }) }),
     ...(warnings && { warnings }),
@@ -74,7 +74,7 @@ const packet = (number: number, more: Partial<RawPacket> = {}): RawPacket => ({
   ...more,
 });
 
-/** So many packets in runs of ten. @param more what is known of each beside */
+/** Packets in runs of ten. @param more further fields of each packet */
 function runsOf(packets: number, more: (i: number) => Partial<RawPacket> = () => ({})): PacketRun[] {
   return Array.from({ length: Math.ceil(packets / 10) }, (_, run) => ({
     packets: Array.from({ length: Math.min(10, packets - 10 * run) }, (_, k) =>
@@ -90,8 +90,8 @@ async function decode(part: Part, startSample = 0, resume?: Restart) {
   return { samples, end: decoding.end, decoding };
 }
 
-/** Numbers of the packets that are heard, each once, with the number of the one that its decoder began with. */
-const heard = (samples: Float32Array) => {
+/** The number of each played packet, with that of the first packet of its decoder. */
+const playedPackets = (samples: Float32Array) => {
   const found: string[] = [];
   for (let at = 0; at < samples.length; at += PACKET) {
     found.push(`${samples[at]}/${samples[at + PACKET / 2]}`);
@@ -102,18 +102,18 @@ const heard = (samples: Float32Array) => {
 describe('decoders', () => {
   const long = partOf({ runs: runsOf(15_000) });
 
-  it('are restarted at 90 s, 190 s and so on, two side by side for the pre-roll', async () => {
-    decoders.most = 0;
+  it('are restarted at 90 s, 190 s and so on, with two in parallel for the pre-roll', async () => {
+    decoders.max = 0;
     const { samples } = await decode(long);
-    const list = heard(samples);
+    const list = playedPackets(samples);
     expect(list).toHaveLength(15_000);
     expect(list.slice(4598, 4602)).toEqual(['4598/0', '4599/0', '4600/4500', '4601/4500']);
     expect(list.slice(9598, 9602)).toEqual(['9598/4500', '9599/4500', '9600/9500', '9601/9500']);
     expect(list.at(-1)).toBe('14999/14500');
-    expect(decoders).toEqual({ open: 0, most: 2 });
+    expect(decoders).toEqual({ open: 0, max: 2 });
   });
 
-  it('give the same samples from wherever they are read', async () => {
+  it('give the same samples from any start', async () => {
     const { samples, decoding } = await decode(long);
     for (const start of [0, 1000, 4599, 4600, 9599, 9600, 14_600]) {
       const sample = PACKET * start + 7;
@@ -125,15 +125,15 @@ describe('decoders', () => {
     }
   });
 
-  it('are restarted only where that is possible', async () => {
+  it('are restarted only at packets with an entry', async () => {
     const part = partOf({ runs: runsOf(15_000, (i) => ({ entry: i % 1000 === 700 ? i : undefined })) });
-    const list = heard((await decode(part)).samples);
+    const list = playedPackets((await decode(part)).samples);
     expect(list[4799]).toBe('4799/0');
     expect(list[4800]).toBe('4800/4700');
     expect(list[9800]).toBe('9800/9700');
   });
 
-  it('are not restarted where the times have jumped back: sound in front of the jump would come twice', async () => {
+  it('are not restarted within an overlap after a jump back', async () => {
     const part = partOf({ runs: runsOf(6000, (i) => ({ seconds: i < 4501 ? 0.02 * i : 0.02 * i - 0.5 })) });
     const { samples, decoding } = await decode(part);
     expect(samples).toHaveLength((6000 - 25) * PACKET);
@@ -148,23 +148,23 @@ describe('decoders', () => {
     let samples = 0;
     for await (const block of decoding.blocks()) {
       samples += block.length;
-      // Two are open.
+      // Two decoders are open here.
       if (samples > 91 * RATE) break;
     }
     expect(decoders.open).toBe(0);
   });
 
-  it('that give nothing leave silence, and those that give too much are cut', async () => {
+  it('leave silence for a failed packet, and surplus samples are cut', async () => {
     const part = partOf({
       runs: runsOf(30),
       decode: (i) => new Float32Array(i === 7 ? 0 : i === 20 || i === 29 ? 3 * PACKET : PACKET).fill(i + 1),
     });
     const { samples } = await decode(part);
     const expected = Array.from({ length: 30 }, (_, i) => (i === 7 ? '0/0' : `${i + 1}/${i + 1}`));
-    expect(heard(samples)).toEqual(expected);
+    expect(playedPackets(samples)).toEqual(expected);
   });
 
-  it('of Opus that are behind for a moment are waited for', async () => {
+  it('of Opus may return samples late without a gap', async () => {
     const part = partOf({
       codec: 'opus',
       runs: runsOf(30),
@@ -176,7 +176,7 @@ describe('decoders', () => {
   });
 });
 
-it('short packets are given on together: what follows costs a step for every block', async () => {
+it('collects the samples of short packets in large blocks', async () => {
   const decoding = await Decoding.open(
     new BlockReader(memorySource(new Uint8Array(1))),
     partOf({ runs: runsOf(10_000), padding: () => 0 }),
@@ -187,30 +187,27 @@ it('short packets are given on together: what follows costs a step for every blo
 });
 
 describe('padding at the end', () => {
-  it.each([0, 1, 500, 2 * RATE, 3 * RATE])(
-    'of %i samples is left out, however the recording is read',
-    async (padding) => {
-      const part = partOf({ runs: runsOf(10_000), padding: () => padding });
-      const { samples, end, decoding } = await decode(part);
-      // No more than is held back.
-      const total = 10_000 * PACKET - Math.min(padding, 2 * RATE);
-      expect(samples).toHaveLength(total);
-      expect(end).toEqual({ totalSamples: total });
-      for (const sample of [100 * RATE, 197 * RATE]) {
-        const rest = await decode(part, sample, decoding.restartFor(sample));
-        expect(worstDifference(rest.samples, samples.subarray(sample))).toBe(0);
-        expect(rest.end).toEqual(end);
-      }
-    },
-  );
+  it.each([0, 1, 500, 2 * RATE, 3 * RATE])('of %i samples is cut up to 2 s, from any start', async (padding) => {
+    const part = partOf({ runs: runsOf(10_000), padding: () => padding });
+    const { samples, end, decoding } = await decode(part);
+    // No more than the retained samples.
+    const total = 10_000 * PACKET - Math.min(padding, 2 * RATE);
+    expect(samples).toHaveLength(total);
+    expect(end).toEqual({ totalSamples: total });
+    for (const sample of [100 * RATE, 197 * RATE]) {
+      const rest = await decode(part, sample, decoding.restartFor(sample));
+      expect(worstDifference(rest.samples, samples.subarray(sample))).toBe(0);
+      expect(rest.end).toEqual(end);
+    }
+  });
 
-  it('of a short recording may be most of it', async () => {
+  it('may be most of a short recording', async () => {
     const part = partOf({ runs: runsOf(200), padding: () => 3 * RATE });
     expect((await decode(part)).samples).toHaveLength(RATE);
     expect((await decode(partOf({ runs: runsOf(200), padding: () => 9 * RATE }))).samples).toHaveLength(0);
   });
 
-  it('is what the last page of OGG does not count, and only that', async () => {
+  it('is the surplus over the end position of the last OGG page', async () => {
     const ends: number[] = [];
     const padding = ({ endPadding }: { endPadding: number }) => {
       ends.push(endPadding);
@@ -223,56 +220,56 @@ describe('padding at the end', () => {
   });
 });
 
-describe('times', () => {
-  /** Packets of 20 ms, stamped as late as `lateSeconds` says. */
+describe('packet times', () => {
+  /** Packets of 20 ms, with times that are late by `lateSeconds`. */
   const decoded = async (packets: number, lateSeconds: (i: number) => number) => {
     const part = partOf({ runs: runsOf(packets, (i) => ({ seconds: 0.02 * i + lateSeconds(i) })) });
     return decode(part);
   };
 
-  it('that run late and catch up again do not move the clock', async () => {
+  it('that are briefly late do not move the clock', async () => {
     const { samples, end } = await decoded(15_000, (i) => (i % 250 >= 100 && i % 250 < 115 ? 0.3 : 0));
     expect(end).toEqual({ totalSamples: 15_000 * PACKET });
-    expect(heard(samples).slice(95, 120)).toEqual(Array.from({ length: 25 }, (_, i) => `${95 + i}/0`));
+    expect(playedPackets(samples).slice(95, 120)).toEqual(Array.from({ length: 25 }, (_, i) => `${95 + i}/0`));
   });
 
-  it('that are late for longer are followed, there and back, however often', async () => {
+  it('that are late for longer are followed forward and back', async () => {
     const { samples, end } = await decoded(15_000, (i) => (i % 250 >= 50 && i % 250 < 150 ? 0.3 : 0));
     expect(end.totalSamples).toBe(15_000 * PACKET);
     expect(end.warning).toMatch(/^Pauses .*, 18\.0 s in all, .* Packets overlap .* by 18\.0 s in all/);
-    const list = heard(samples);
+    const list = playedPackets(samples);
     expect(list.slice(48, 51)).toEqual(['48/0', '49/0', '0/0']);
     expect(list.slice(64, 67)).toEqual(['0/0', '50/0', '51/0']);
-    // The overlap: what came first is heard.
+    // In the overlap the first samples are played.
     expect(list.slice(163, 167)).toEqual(['148/0', '149/0', '165/0', '166/0']);
   });
 
-  it('of another clock, on a packet alone, are not followed', async () => {
+  it('of another clock on a single packet are not followed', async () => {
     const { end } = await decoded(1000, (i) => (i === 300 ? -10 : i === 600 ? 1000 : 0));
     expect(end).toEqual({ totalSamples: 1000 * PACKET });
   });
 
-  it('that jump by more than lasts are followed as far as it lasts', async () => {
+  it('that jump are followed for the lasting part of the jump', async () => {
     const { samples, end } = await decoded(1000, (i) => (i < 300 ? 0 : i < 310 ? 5 : 2));
     expect(end.totalSamples).toBe(1000 * PACKET + 2 * RATE);
-    expect(heard(samples)[299]).toBe('299/0');
-    expect(heard(samples)[400]).toBe('300/0');
+    expect(playedPackets(samples)[299]).toBe('299/0');
+    expect(playedPackets(samples)[400]).toBe('300/0');
   });
 
-  it('that jump far are another clock: the samples are counted', async () => {
+  it('that jump back far are ignored with a warning', async () => {
     const { end } = await decoded(2000, (i) => (i < 1000 ? 0 : -15));
     expect(end.totalSamples).toBe(2000 * PACKET);
     expect(end.warning).toMatch(/times of the packets jump/);
   });
 
-  it('and gaps give the same samples wherever reading begins', async () => {
+  it('with random jumps give the same samples from any start', async () => {
     const next = random(8);
     let late = 0;
-    const lates = Array.from({ length: 15_000 }, () => {
+    const lateSeconds = Array.from({ length: 15_000 }, () => {
       if (next() < 0.003) late += next() < 0.5 ? -0.3 * next() : 0.4 * next();
       return late;
     });
-    const part = partOf({ runs: runsOf(15_000, (i) => ({ seconds: 100 + 0.02 * i + lates[i] })) });
+    const part = partOf({ runs: runsOf(15_000, (i) => ({ seconds: 100 + 0.02 * i + lateSeconds[i] })) });
     const { samples, end, decoding } = await decode(part);
     for (const sample of [95 * RATE, 200 * RATE, 293 * RATE]) {
       const restart = decoding.restartFor(sample);
@@ -286,7 +283,7 @@ describe('times', () => {
 
 const NO_JUMPS = { gapSamples: 0, overlapSamples: 0, brokenTimes: 0 };
 /** The start of a file. */
-const FRESH: Restart = {
+const FROM_START: Restart = {
   partStartSample: 0,
   packets: 0,
   clock: { ...NO_JUMPS, position: 0, shift: 0, isStarted: false, gaps: 0, lastJumpBack: -1, shortGaps: 0 },
@@ -296,7 +293,7 @@ const FRESH: Restart = {
 };
 
 describe('several parts', () => {
-  it('are one recording, and reading continues at the start of any', async () => {
+  it('are one recording, and each can be a restart', async () => {
     const parts = new Map<number, Part>();
     const warnings = () => ['Something was damaged.'];
     for (let i = 9; i >= 0; i--) {
@@ -306,7 +303,7 @@ describe('several parts', () => {
       }));
       const next = parts.get(i + 1);
       const part: Part = {
-        ...partOf({ runs, startByte: i, pieces: onePiece(100), padding: () => 50, ...(next && { next: () => next }) }),
+        ...partOf({ runs, startByte: i, spans: oneSpan(100), padding: () => 50, ...(next && { next: () => next }) }),
         ...(i === 2 && { warnings }),
         reopen: async (byte) => parts.get(byte),
       };
@@ -328,20 +325,20 @@ describe('several parts', () => {
       const rest = await decode(first, seconds * RATE, restart);
       expect(worstDifference(rest.samples, samples.subarray(seconds * RATE))).toBe(0);
       expect(rest.end).toEqual(end);
-      // Without it, from the start.
+      // Without a restart, the same samples from the start.
       if (seconds === 119) expect(worstDifference((await decode(first, seconds * RATE)).samples, rest.samples)).toBe(0);
     }
   });
 
-  it('one that is no longer there is said', async () => {
+  it('throw if the part of the checkpoint no longer exists', async () => {
     const part = { ...partOf({ runs: runsOf(10) }), reopen: async () => undefined };
-    const restart: Restart = { ...FRESH, partStartByte: 77 };
-    await expect(decode(part, 0, restart)).rejects.toThrow(/no longer there/);
+    const restart: Restart = { ...FROM_START, partStartByte: 77 };
+    await expect(decode(part, 0, restart)).rejects.toThrow(/no longer exists/);
   });
 });
 
-it('says when there are more packets than are read', async () => {
-  const restart: Restart = { ...FRESH, packets: 24_000_000 - 10 };
+it('warns of more packets than the limit', async () => {
+  const restart: Restart = { ...FROM_START, packets: 24_000_000 - 10 };
   const { end } = await decode(partOf({ runs: runsOf(30) }), 0, restart);
   expect(end).toEqual({
     totalSamples: 10 * PACKET,
@@ -382,13 +379,13 @@ describe('packets of files', () => {
     'wav-gsm-8000-mono.wav',
     'wav-s24-8000-stereo.wav',
     'aifc-ima4-22050-stereo.aifc',
-  ])('%s: no view of the file is used after its time', async (name) => {
+  ])('%s: decodes to the same samples with other block sizes of the reader', async (name) => {
     const file = formatFixture(name);
     const samples = await whole(file);
     for (const blockBytes of [700, 5003]) expect(worstDifference(await whole(file, blockBytes), samples)).toBe(0);
   });
 
-  it('a failing source is thrown as it comes, at whatever read', async () => {
+  it('throw the error of a source at any read', async () => {
     const file = formatFixture('mp4-aac-44100-stereo.m4a');
     const next = random(3);
     for (let i = 0; i < 10; i++) {
@@ -396,7 +393,7 @@ describe('packets of files', () => {
       let reads = 0;
       const good = memorySource(file);
       const step = () => {
-        if (reads++ === failAt) throw new Error('the line is cut');
+        if (reads++ === failAt) throw new Error('connection lost');
       };
       const failing = {
         ...good,
@@ -423,7 +420,7 @@ describe('packets of files', () => {
         if (!part.ok) throw new Error(part.error.message);
         await collect((await Decoding.open(reader, part.value)).blocks());
       };
-      await expect(drain()).rejects.toThrow('the line is cut');
+      await expect(drain()).rejects.toThrow('connection lost');
     }
   });
 });

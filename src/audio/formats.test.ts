@@ -10,7 +10,7 @@ import {
 } from '../../test/helpers/audio.ts';
 import { type FormatReference, tenthsOf, windowOf } from '../../test/helpers/format-references.ts';
 
-/** A recording of every format, decoded by the service's code and compared with what native ffmpeg made of it. */
+/** A recording of every format, decoded by the service's code and compared with the output of native ffmpeg. */
 const folder = new URL('../../test/fixtures/formats/', import.meta.url);
 const read = (name: string) => new Uint8Array(readFileSync(new URL(name, folder)));
 const references: FormatReference[] = JSON.parse(new TextDecoder().decode(read('references.json')));
@@ -22,12 +22,10 @@ async function indexOf(file: Uint8Array): Promise<Decoded> {
   return probed.value;
 }
 
-/**
- * Files whose exact length ffmpeg does not give: it plays the padding of the last block, which an edit list cuts off.
- */
+/** Files whose length differs in ffmpeg: it plays the padding of the last block, which an edit list cuts. */
 const PADDED = /^mp4-.*(aac|mp3|opus)/;
 describe('every format', () => {
-  it.each(references)('$file', async (reference) => {
+  it.each(references)('$file decodes to the samples of native ffmpeg', async (reference) => {
     const file = read(reference.file);
     const index = await indexOf(file);
     expect(index.warning).toBeUndefined();
@@ -36,7 +34,7 @@ describe('every format', () => {
     expect(samples).toHaveLength(index.totalSamples);
     if (PADDED.test(reference.file)) expect(index.totalSamples).toBeLessThanOrEqual(reference.totalSamples);
     else expect(index.totalSamples).toBe(reference.totalSamples);
-    // The same samples at the same places: no shift, however small, passes.
+    // The same samples at the same times: a shift of one sample fails.
     const { windowStart } = reference;
     const window = windowOf(reference);
     expect(window.some((value) => Math.abs(value) > 0.01)).toBe(true);
@@ -46,7 +44,7 @@ describe('every format', () => {
     }
   });
 
-  it('cut off anywhere is used up to there, or refused in a sentence', async () => {
+  it('is used up to the end if truncated, or rejected with a sentence', async () => {
     for (const { file: name } of references) {
       const file = read(name);
       const { totalSamples } = await indexOf(file);
@@ -66,9 +64,9 @@ describe('every format', () => {
   });
 });
 
-it('every file has a reference', () => {
+it('has a reference for every file', () => {
   const listed = new Set(references.map(({ file }) => file));
   const missing = readdirSync(folder).filter((name) => !/\.(sh|py|ts|json)$/.test(name) && !listed.has(name));
-  // Its comfort noise is silence here and nothing at all in ffmpeg.
+  // Its comfort noise is silence here; ffmpeg drops it.
   expect(missing).toEqual(['amr-nb-dtx-8000-mono.amr']);
 });

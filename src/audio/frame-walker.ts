@@ -2,21 +2,19 @@ import { type BlockReader, skipTags } from './block-reader.ts';
 import type { Faults, PacketRun, PacketWalk } from './container.ts';
 import type { PcmLayout } from './pcm.ts';
 
-/** How the frames of one stream are recognised and measured by their headers alone. */
+/** Rules that recognise and measure the frames of one stream by their headers. */
 export interface FrameSyntax {
   /** Bytes that `frameBytesAt` needs. */
   readonly headerBytes: number;
-  /**
-   * Bytes, header included, that `frameBytesAt` looks at where the file has as many; absent where the header is enough.
-   */
+  /** Bytes, header included, that `frameBytesAt` uses if the file has them; absent if the header is enough. */
   readonly lookAheadBytes?: number;
   /** Longest frame, bytes. */
   readonly maxFrameBytes: number;
-  /** The byte that every header begins with, where there is one: searches are quicker. */
+  /** First byte of every header, if constant: makes searches faster. */
   readonly syncByte?: number;
-  /** Headers in a row that prove a place to go on at. */
+  /** Successive headers that verify a position after damage. */
   readonly chain: number;
-  /** Length of the frame that begins at `at`, header included; 0 where no header of this stream stands. */
+  /** Length of the frame at `at`, header included; 0 if no header of this stream is there. */
   frameBytesAt(bytes: Uint8Array, at: number): number;
 }
 
@@ -24,20 +22,19 @@ interface FrameRun {
   /** Offset and length of each frame, in order. */
   readonly offsets: number[];
   readonly lengths: number[];
-  /** Bytes in front of these frames that belong to no frame, and to no tag. */
+  /** Bytes before these frames that belong to no frame and no tag. */
   readonly skippedBytes: number;
-  /** The file ends inside a frame behind these. */
+  /** Whether the file ends inside the next frame. */
   readonly isTruncated: boolean;
 }
 
-/** Bytes looked at in one go while searching. */
+/** Bytes that are searched in one step. */
 const SEARCH_BYTES = 1 << 16;
 
 /**
- * Walks the frames of `[startByte, endByte)` by their headers, one run per buffered stretch. Where no header stands
- * where one should, it goes on behind the tags that stand there, or at the next place with several headers in a chain.
- * The walk depends only on the position and the syntax, so a walk from any frame on finds the same frames as the walk
- * from the start.
+ * Walks the frames of `[startByte, endByte)` by their headers, one run per buffered span. If a header is missing, it
+ * continues after the tags there, or at the next chain of headers. The walk depends only on the position and the
+ * syntax, so a walk from any frame finds the same frames as the walk from the start.
  */
 async function* walkFrames(
   reader: BlockReader,
@@ -56,12 +53,12 @@ async function* walkFrames(
     const lengths: number[] = [];
     let at = 0;
     let length = 0;
-    let isLost = false;
+    let isOutOfSync = false;
     let isTruncated = false;
     while (at + neededBytes <= view.length) {
       length = syntax.frameBytesAt(view, at);
-      isLost = length === 0;
-      if (isLost) break;
+      isOutOfSync = length === 0;
+      if (isOutOfSync) break;
       isTruncated = position + at + length > endByte;
       if (isTruncated) break;
       offsets.push(position + at);
@@ -72,10 +69,10 @@ async function* walkFrames(
     if (offsets.length > 0 || isTruncated) yield { offsets, lengths, skippedBytes, isTruncated };
     if (isTruncated) return;
     skippedBytes = 0;
-    if (!isLost) continue;
-    const behindTags = await skipTags(reader, position, endByte);
-    if (behindTags > position && (await isFrameOrEnd(reader, syntax, behindTags, endByte))) {
-      position = behindTags;
+    if (!isOutOfSync) continue;
+    const afterTags = await skipTags(reader, position, endByte);
+    if (afterTags > position && (await isFrameOrEnd(reader, syntax, afterTags, endByte))) {
+      position = afterTags;
       continue;
     }
     const found = await resync(reader, syntax, position, endByte);
@@ -85,7 +82,7 @@ async function* walkFrames(
   }
 }
 
-/** Whether a tag that ends here was one: what looks like it inside damage ends anywhere. */
+/** Whether a frame or the end follows, which verifies a tag: bytes inside damage may look like one. */
 async function isFrameOrEnd(
   reader: BlockReader,
   syntax: FrameSyntax,
@@ -97,7 +94,7 @@ async function isFrameOrEnd(
   return syntax.frameBytesAt(clip(await reader.peek(position, aheadBytes), endByte - position), 0) > 0;
 }
 
-/** First position from `from` on where a chain of headers begins, or fewer that end exactly with the audio. */
+/** First position from `from` where a chain of headers begins, or a shorter one that ends exactly with the audio. */
 async function resync(
   reader: BlockReader,
   syntax: FrameSyntax,
@@ -139,10 +136,10 @@ function isChain(view: Uint8Array, at: number, syntax: FrameSyntax, isEnd: boole
 
 const clip = (view: Uint8Array, length: number): Uint8Array => (view.length > length ? view.subarray(0, length) : view);
 
-/** Packets of a run of blocks. */
-const BLOCKS_TOGETHER = 64;
+/** Packets of one run of blocks. */
+const BLOCKS_PER_RUN = 64;
 
-/** The frames of `[startByte, endByte)`, all of `frameSamples`, as packets; their places are the entries. */
+/** The frames of `[startByte, endByte)`, all of `frameSamples`, as packets; their offsets are the entries. */
 export async function* framePackets(
   reader: BlockReader,
   syntax: FrameSyntax,
@@ -160,13 +157,13 @@ export async function* framePackets(
     if (isTruncated) faults.isCut = true;
     const packets = offsets.map((offset, i) => ({ offset, length: lengths[i], samples: frameSamples, entry: offset }));
     framesEnd = Math.max(framesEnd, (offsets.at(-1) ?? 0) + (lengths.at(-1) ?? 0));
-    // Where the walk ended, for what looks at the rest.
+    // End of the walk, for the check of the rest.
     faults.framesEnd = framesEnd;
     yield { packets, skippedBytes };
   }
 }
 
-/** Coded blocks of one size after one another; the last may be shorter. */
+/** Contiguous coded blocks of one size; the last may be shorter. */
 interface BlockLayout {
   readonly dataOffset: number;
   readonly dataBytes: number;
@@ -175,13 +172,13 @@ interface BlockLayout {
   readonly samplesOf: (bytes: number) => number;
 }
 
-/** The blocks from the one at `entry` on. */
+/** The blocks from the one at `entry`. */
 export async function* blockPackets(layout: BlockLayout, entry = layout.dataOffset): PacketWalk {
   const { dataOffset, dataBytes, blockBytes, samplesOf } = layout;
   const end = dataOffset + dataBytes;
   for (let offset = entry; offset < end; ) {
     const packets: PacketRun['packets'][number][] = [];
-    for (; offset < end && packets.length < BLOCKS_TOGETHER; offset += blockBytes) {
+    for (; offset < end && packets.length < BLOCKS_PER_RUN; offset += blockBytes) {
       const length = Math.min(blockBytes, end - offset);
       packets.push({ offset, length, samples: samplesOf(length), entry: offset });
     }
@@ -190,8 +187,8 @@ export async function* blockPackets(layout: BlockLayout, entry = layout.dataOffs
 }
 
 /**
- * Bytes of a packet of samples, at most: what a converter makes of floats depends on their neighbours, so that packets
- * begin at the same places for every reader.
+ * Maximum size of a packet of samples. The conversion of floats depends on the packet, so packets begin at the same
+ * offsets for every reader.
  */
 const PACKET_BYTES = 1 << 16;
 
@@ -203,7 +200,7 @@ export function pcmBlocks(layout: PcmLayout, dataOffset: number, dataBytes: numb
   return { dataOffset, dataBytes: samplesOf(dataBytes) * frameBytes, blockBytes, samplesOf };
 }
 
-/** What was not quite right with a stream of frames. @param name 'MP3' */
+/** Warnings about a stream of frames. @param name 'MP3' */
 export function frameWarnings(name: string, faults: Faults, isTruncated = faults.isCut === true): string[] {
   return [
     ...(isTruncated ? [`The ${name} file ends before it should; the part that is there was used.`] : []),
@@ -214,13 +211,13 @@ export function frameWarnings(name: string, faults: Faults, isTruncated = faults
 }
 
 /**
- * Packets of QuickTime's IMA ADPCM ('ima4'), as they stand in AIFF-C and Core Audio files. A packet's header holds the
- * upper nine bits of the predictor, the lower seven come from the packet before it.
+ * Packets of QuickTime's IMA ADPCM ('ima4') in AIFF-C and Core Audio files. A packet's header has the upper nine bits
+ * of the predictor; the lower seven come from the previous packet.
  */
 const PACKET_SAMPLES = 64;
 const PACKET_BYTES_A_CHANNEL = 34;
 
-/** A packet that is cut off holds no samples. */
+/** Blocks of ima4; a truncated packet has no samples. */
 export function ima4Blocks(channels: number, dataOffset: number, dataBytes: number): BlockLayout {
   const blockBytes = PACKET_BYTES_A_CHANNEL * channels;
   const samplesOf = (bytes: number) => Math.floor(bytes / blockBytes) * PACKET_SAMPLES;

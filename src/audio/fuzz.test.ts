@@ -25,12 +25,12 @@ import { DAMAGED_SIZE } from './recording.ts';
 
 const SHARE = RUNS_ALL_CASES ? 1 : 0.1;
 const ROUNDS = 2000 * SHARE;
-/** Of whole recordings, which take longer to decode. */
+/** Rounds for complete recordings, which take longer to decode. */
 const ROUNDS_OF_RECORDINGS = 300 * SHARE;
 const file = (path: string) => new Uint8Array(readFileSync(new URL(`../../test/fixtures/${path}`, import.meta.url)));
 const fixture = (name: string) => file(`audio/${name}`);
 const format = (name: string) => file(`formats/${name}`);
-/** The start of a recording that is read in one direction: a long one would be hit too rarely where it counts. */
+/** The start of a recording that is read in one direction: mutations of a long one would rarely hit its headers. */
 const start = (name: string) => format(name).slice(0, 3000);
 
 const tone = Float32Array.from({ length: 3000 }, (_, i) => 0.4 * Math.sin(i / 7));
@@ -46,12 +46,12 @@ const seeds: Record<string, Uint8Array> = {
 };
 
 const recordings: Record<string, Uint8Array> = {
-  'mp4, index in front': format('mp4-aac-16000-mono.m4a'),
-  'mp4, index behind': format('mp4-opus-stereo.mp4'),
+  'mp4, index before the packets': format('mp4-aac-16000-mono.m4a'),
+  'mp4, index after the packets': format('mp4-opus-stereo.mp4'),
   'mp4 in fragments': format('mp4-fragments-aac-48000-stereo.mp4'),
   'mp4, samples in the index and fragments': format('mp4-tables-and-fragments-aac-32000-mono.mp4'),
   'mp4, HE-AAC, with iTunes tags': format('mp4-heaac-itunes-32000-stereo.m4a'),
-  'mp4 with pictures': format('mp4-video-aac-44100-mono.mp4'),
+  'mp4 with video': format('mp4-video-aac-44100-mono.mp4'),
   quicktime: format('mov-s24be-8000-stereo.mov'),
   webm: format('matroska-opus-mono.webm'),
   'webm, live': format('matroska-live-opus-stereo.webm'),
@@ -63,7 +63,7 @@ const recordings: Record<string, Uint8Array> = {
   'mpeg-ts, AAC': format('mpegts-aac-44100-stereo.mpegts'),
   'mpeg-ts, AAC in LATM': format('mpegts-latm-heaac-44100-mono.mpegts'),
   'mpeg-ts, Opus': format('mpegts-opus-stereo.mpegts'),
-  'mpeg-ts with pictures': format('mpegts-video-aac-44100-mono.mpegts'),
+  'mpeg-ts with video': format('mpegts-video-aac-44100-mono.mpegts'),
   'wav, IMA ADPCM': start('wav-adpcm-ima-8000-stereo.wav'),
   'wav, Microsoft ADPCM': start('wav-adpcm-ms-8000-stereo.wav'),
   'wav, GSM': start('wav-gsm-8000-mono.wav'),
@@ -80,25 +80,25 @@ const recordings: Record<string, Uint8Array> = {
   'amr-wb': start('amr-wb-16000-mono.amr'),
 };
 
-/** Of recordings of 100 s. */
+/** Rounds for recordings of 100 s. */
 const ROUNDS_OF_LONG = 25;
 const packetsOfTenth = (packets: number, samples: number) => {
   const bytes = Uint8Array.from(testSignal(1000, 1, 100), (value) => 128 + 100 * value);
   return Array.from({ length: packets }, (_, i) => bytes.slice(samples * i, samples * (i + 1)));
 };
 const raw = { type: 'raw ', channels: 1, bits: 8, rateHz: 1000, timescale: 1000, ticksPerPacket: 100 };
-const NOTHING = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
 
-/** What is cheap to decode, of every way to find packets. */
+/** Recordings that decode fast, for every kind of packet walk. */
 const long: Record<string, () => Uint8Array | Promise<Uint8Array>> = {
   wav: () => wavFile({ sampleRateHz: 8000, channels: 1, tag: 1, bits: 16 }, pcm16(testSignal(8000, 1, 100))),
   'matroska, PCM': () =>
-    matroskaOf('A_PCM/INT/LIT', NOTHING, packetsOfTenth(1000, 100), (i) => 100 * i + (i > 300 ? 700 : 0)),
-  'mp4, index in front': () => packetMovie({ ...raw, packets: packetsOfTenth(1000, 100) }),
-  'mp4, index behind': () => packetMovie({ ...raw, packets: packetsOfTenth(1000, 100), isIndexLast: true }),
+    matroskaOf('A_PCM/INT/LIT', NO_BYTES, packetsOfTenth(1000, 100), (i) => 100 * i + (i > 300 ? 700 : 0)),
+  'mp4, index before the packets': () => packetMovie({ ...raw, packets: packetsOfTenth(1000, 100) }),
+  'mp4, index after the packets': () => packetMovie({ ...raw, packets: packetsOfTenth(1000, 100), isIndexLast: true }),
   'mp4 in fragments': () => fragmentMovie({ ...raw, packets: packetsOfTenth(1000, 100) }),
   'ogg, Opus': () => oggOpus(17, 50),
-  'ogg, recordings behind one another': async () => concat(...times(16, format('ogg-opus-speech-mono.opus'))),
+  'ogg, chained recordings': async () => concat(...times(16, format('ogg-opus-speech-mono.opus'))),
   'mpeg-ts': () => transportStreamOf('mpegts-aac-44100-stereo.mpegts', 0x100, 90_112 / 44_100, 50),
   flac: () =>
     flacFile(
@@ -110,19 +110,20 @@ const long: Record<string, () => Uint8Array | Promise<Uint8Array>> = {
   mp3: () => mp3Frames(4000),
 };
 
-const NASTY = [0, 1, 0x7f, 0x80, 0xfe, 0xff];
+const EXTREME_BYTES = [0, 1, 0x7f, 0x80, 0xfe, 0xff];
 
-/** Overwrites, cuts, repeats and inserts bytes, mostly near the start, where the headers are. */
+/** Overwrites, cuts, repeats and inserts bytes, mostly near the start with the headers. */
 function mutate(bytes: Uint8Array, next: () => number): Uint8Array {
   let out: Uint8Array = bytes.slice();
-  const place = () => Math.floor(next() ** (next() < 0.5 ? 4 : 1) * out.length);
+  const position = () => Math.floor(next() ** (next() < 0.5 ? 4 : 1) * out.length);
   for (let count = 1 + Math.floor(next() * 6); count > 0; count--) {
     const kind = next();
-    const at = place();
+    const at = position();
     if (kind < 0.45) out[at] = Math.floor(next() * 256);
-    else if (kind < 0.7) out.fill(NASTY[Math.floor(next() * NASTY.length)], at, at + 1 + Math.floor(next() * 5));
+    else if (kind < 0.7)
+      out.fill(EXTREME_BYTES[Math.floor(next() * EXTREME_BYTES.length)], at, at + 1 + Math.floor(next() * 5));
     else if (kind < 0.8) out = out.slice(0, at + 1);
-    else if (kind < 0.9) out = concat(out.subarray(0, at), out.subarray(place()));
+    else if (kind < 0.9) out = concat(out.subarray(0, at), out.subarray(position()));
     else
       out = concat(
         out.subarray(0, at),
@@ -135,8 +136,8 @@ function mutate(bytes: Uint8Array, next: () => number): Uint8Array {
 
 const ports = audioPorts();
 
-/** What a file decodes to, or what is wrong with it: sizes that cannot be may show only on the way. */
-async function answerOf(file: Uint8Array): Promise<AudioResult<Decoded>> {
+/** The result of decoding a file; impossible sizes may be found only while reading. */
+async function resultOf(file: Uint8Array): Promise<AudioResult<Decoded>> {
   try {
     return await probeAudio(memorySource(file), ports.decoder);
   } catch (error) {
@@ -146,7 +147,7 @@ async function answerOf(file: Uint8Array): Promise<AudioResult<Decoded>> {
 }
 
 describe('mutated files', () => {
-  it.each(Object.keys({ ...seeds, ...recordings }))('%s: an answer or samples, always, and soon', async (name) => {
+  it.each(Object.keys({ ...seeds, ...recordings }))('of %s give a failure or samples in bounded time', async (name) => {
     const seed = seeds[name] ?? recordings[name];
     const rounds = name in seeds ? ROUNDS : ROUNDS_OF_RECORDINGS;
     const next = random(name.length * 7919);
@@ -154,9 +155,9 @@ describe('mutated files', () => {
     const started = performance.now();
     for (let round = 0; round < rounds; round++) {
       const mutated = mutate(seed, next);
-      // A checksum would keep most of it from the code after.
+      // With wrong checksums most mutations would not reach the later code.
       const file = name.startsWith('ogg') && round % 2 === 0 ? withChecksums(mutated) : mutated;
-      const decoded = await answerOf(file);
+      const decoded = await resultOf(file);
       if (!decoded.ok) {
         expect(decoded.error.message).toMatch(/^[A-Z].{8,150}\.$/);
         continue;
@@ -178,7 +179,7 @@ describe('mutated files', () => {
   });
 
   it.runIf(RUNS_ALL_CASES).each(Object.keys(long))(
-    '%s, longer than a decoder is kept: another process goes on, always, and soon',
+    'of 100 s in %s give the same samples from a checkpoint in bounded time',
     async (name) => {
       const seed = await long[name]();
       const next = random(name.length * 104_729);
@@ -188,7 +189,7 @@ describe('mutated files', () => {
       for (let round = 0; round < ROUNDS_OF_LONG; round++) {
         const mutated = mutate(seed, next);
         const damaged = name.startsWith('ogg') && round % 2 === 0 ? withChecksums(mutated) : mutated;
-        if (!(await answerOf(damaged)).ok) continue;
+        if (!(await resultOf(damaged)).ok) continue;
         const whole = await readAll(damaged, ports, [95 * 16_000]);
         for (const checkpoint of whole.checkpoints) {
           const rest = await readAll(damaged, ports, [], checkpoint);
@@ -203,7 +204,7 @@ describe('mutated files', () => {
     },
   );
 
-  it('with the checkpoint of another file: an answer or an error, and soon', async () => {
+  it('with the checkpoint of another file give samples or an error in bounded time', async () => {
     const files = await Promise.all(Object.values(long).map((make) => make()));
     const checkpoints = [];
     for (const bytes of files) checkpoints.push(...(await readAll(bytes, ports, [95 * 16_000])).checkpoints);
@@ -217,7 +218,7 @@ describe('mutated files', () => {
     }
   });
 
-  it('of random bytes after a magic end soon, with few reads', async () => {
+  it('of random bytes after a magic are rejected with few reads', async () => {
     const next = random(99);
     const noise = Uint8Array.from({ length: 4 << 20 }, () => Math.floor(next() * 256));
     for (const head of [
@@ -241,15 +242,15 @@ describe('mutated files', () => {
     }
   });
 
-  it('full of headers cost no more than a few passes', async () => {
-    // Every fourth byte starts a valid MP3 header; none has a neighbour where it should.
+  it('with false headers are probed in bounded time', async () => {
+    // Every fourth byte starts a valid MP3 header; none is followed by another at the right distance.
     const storm = new Uint8Array(3 << 20);
     for (let i = 0; i < storm.length; i += 4) storm.set([0xff, 0xfb, 0x90 + ((i >> 2) % 5) * 16, 0x00], i);
     const flacStorm = concat(
       flacFile(tone16).subarray(0, 42),
       storm.map((_, i) => (i % 2 ? 0xf8 : 0xff)),
     );
-    // Whole FLAC headers with right checksums, all with the same number, none a frame.
+    // Complete FLAC headers with right checksums, all with the same number, without frames.
     const header = flacHeader(0, { channels: 8, blockSamples: 65535 });
     const frame = flacFrames(new Int16Array(65535 * 8), { channels: 8, blockSamples: 65535 })[0].subarray(0, 8);
     const headerStorm = new Uint8Array(header.length + 300_000 * frame.length);
@@ -262,7 +263,7 @@ describe('mutated files', () => {
     }
   });
 
-  it('with chunks of no length do not walk forever', async () => {
+  it('with empty chunks are rejected with few reads', async () => {
     const file = new Uint8Array(8 << 20);
     file.set(wavFile({ sampleRateHz: 16000, channels: 1, tag: 1, bits: 16 }, new Uint8Array(0)).subarray(0, 36));
     const source = memorySource(file);

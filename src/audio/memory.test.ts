@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { concatenated, grown, release } from './memory.ts';
 
-it('leaves alone what was given back before: it is closed twice when a read fails', () => {
+it('skips a buffer that is already detached', () => {
   const array = new Uint8Array(8);
   structuredClone(array.buffer, { transfer: [array.buffer] });
   const transfer = () => {
@@ -11,7 +11,7 @@ it('leaves alone what was given back before: it is closed twice when a read fail
   expect(() => release(array)).not.toThrow();
 });
 
-it('a buffer grows to twice its length or what is needed, up to what is ever needed, and keeps its beginning', () => {
+it('grows a buffer to twice its length or the needed length, and keeps its beginning', () => {
   const buffer = Float32Array.of(1, 2, 3, 4);
   expect(grown(buffer, 2, 4)).toBe(buffer);
   expect(grown(buffer, 2, 5)).toEqual(Float32Array.of(1, 2, 0, 0, 0, 0, 0, 0));
@@ -19,7 +19,7 @@ it('a buffer grows to twice its length or what is needed, up to what is ever nee
   expect(grown(buffer, 4, 5, 6)).toEqual(Float32Array.of(1, 2, 3, 4, 0, 0));
 });
 
-it('parts come one after another in an array of the wanted type', () => {
+it('concatenates parts in an array of the given type', () => {
   expect(concatenated(Int32Array, [[1, 2], Int32Array.of(), Uint8Array.of(3)])).toEqual(Int32Array.of(1, 2, 3));
   expect(concatenated(Float32Array, [])).toEqual(new Float32Array(0));
 });

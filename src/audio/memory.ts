@@ -1,27 +1,28 @@
-/** `ArrayBuffer.prototype.transfer` (ES2024), which old engines and the language's types do not know yet. */
+/** `ArrayBuffer.prototype.transfer` (ES2024), which old engines and the language's types lack. */
 interface Transferable {
   transfer?(newByteLength: number): ArrayBuffer;
 }
 
 /**
- * Detaches the buffers of arrays, which must not be used later. The garbage collector goes by the heap and would let
- * tens of megabytes of them pile up, and an isolate has 128 MB. Skips detached buffers: transferring one again throws.
+ * Detaches the buffers of arrays, which must not be used later. The garbage collector is driven by the heap and would
+ * let tens of megabytes of buffers accumulate; an isolate has 128 MB. Skips detached buffers: transferring one again
+ * throws.
  */
 export function release(...arrays: readonly (Float32Array | Float64Array | Uint8Array)[]): void {
   for (const { buffer, byteLength } of arrays) {
-    // A view of a part of a larger buffer does not own it.
-    const isWhole = byteLength > 0 && buffer.byteLength === byteLength;
-    if (isWhole && buffer instanceof ArrayBuffer) (buffer as Transferable).transfer?.(0);
+    // A view of a section of a larger buffer does not own it.
+    const isOwner = byteLength > 0 && buffer.byteLength === byteLength;
+    if (isOwner && buffer instanceof ArrayBuffer) (buffer as Transferable).transfer?.(0);
   }
 }
 
 /**
- * Room in a buffer that is filled bit by bit.
+ * Grows a buffer.
  *
- * @param kept values at the front that stay
- * @param length values that must fit
- * @param most values that are ever needed: no buffer becomes larger
- * @returns `buffer` where it is long enough; else one of at least twice its length
+ * @param kept number of first values that are copied
+ * @param length number of values that must fit
+ * @param most largest number of values that is ever needed
+ * @returns `buffer` if it is long enough; otherwise one of at least twice its length, up to `most`
  */
 export function grown<T extends Float32Array | Uint8Array>(
   buffer: T,
@@ -37,16 +38,16 @@ export function grown<T extends Float32Array | Uint8Array>(
   return larger;
 }
 
-/** The values of all parts, one after another, in a new array. */
+/** The values of all parts in sequence, in a new array. */
 export function concatenated<T extends Float32Array | Int32Array | Uint8Array>(
   type: new (length: number) => T,
   parts: readonly ArrayLike<number>[],
 ): T {
-  const whole = new type(parts.reduce((sum, { length }) => sum + length, 0));
+  const joined = new type(parts.reduce((sum, { length }) => sum + length, 0));
   let filled = 0;
   for (const part of parts) {
-    whole.set(part, filled);
+    joined.set(part, filled);
     filled += part.length;
   }
-  return whole;
+  return joined;
 }

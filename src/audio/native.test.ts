@@ -17,8 +17,8 @@ import {
 import { type EditEntry, EMPTY, withEdits } from '../../test/helpers/mp4.ts';
 import { wav16 } from '../../test/helpers/wav.ts';
 
-/** Whole decodes beside the command-line tools that a player is built on. Where ffmpeg is missing they are skipped. */
-const isHere = hasTool('ffmpeg');
+/** Complete decodes compared with ffmpeg; skipped if it is not installed. */
+const isInstalled = hasTool('ffmpeg');
 const ports = audioPorts();
 
 async function indexOf(file: Uint8Array): Promise<Decoded> {
@@ -27,20 +27,20 @@ async function indexOf(file: Uint8Array): Promise<Decoded> {
   return probed.value;
 }
 
-/** What ffmpeg makes of a file, mono at its own rate. */
+/** Output of ffmpeg for a file, mono at its own rate. */
 function nativeMono(file: Uint8Array, channels: number, inputArgs: readonly string[] = []): Float32Array {
   const decoded = monoOfWav(Buffer.from(ffmpeg(file, ['-f', 'wav', '-c:a', 'pcm_f32le', '-rf64', 'never'], inputArgs)));
   expect(decoded.channels).toBe(channels);
   return decoded.mono;
 }
 
-/** What libopus puts in front. */
+/** Delay of libopus. */
 const OPUS_DELAY_SAMPLES = 312;
 
 const source = (rateHz: number, channels: number, seconds = 7.3) =>
   wav16(testSignal(rateHz, channels, seconds), rateHz, channels);
 
-describe.skipIf(!isHere)('beside ffmpeg', () => {
+describe.skipIf(!isInstalled)('compared with ffmpeg', () => {
   const wavs: [string, number, number][] = [
     ['pcm_u8', 22050, 1],
     ['pcm_s16le', 44100, 2],
@@ -51,7 +51,7 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
     ['pcm_alaw', 8000, 1],
     ['pcm_mulaw', 16000, 2],
   ];
-  it.each(wavs)('WAV %s %i Hz, %i channels', async (codec, rateHz, channels) => {
+  it.each(wavs)('WAV %s, %i Hz, %i channels: decodes to the same samples', async (codec, rateHz, channels) => {
     for (const extra of [[], ['-rf64', 'always']]) {
       const file = ffmpeg(source(rateHz, channels), ['-c:a', codec, ...extra, '-f', 'wav']);
       const index = await indexOf(file);
@@ -68,7 +68,7 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
     ['level 0', 8000, 1, ['-compression_level', '0']],
     ['an odd rate', 12345, 1, []],
   ];
-  it.each(flacs)('FLAC, %s', async (_name, rateHz, channels, args) => {
+  it.each(flacs)('FLAC, %s: decodes to the same samples', async (_name, rateHz, channels, args) => {
     const file = ffmpeg(source(rateHz, channels), [...args, '-f', 'flac']);
     const index = await indexOf(file);
     expect(index).toMatchObject({ format: 'flac', sampleRateHz: rateHz, channels });
@@ -88,31 +88,31 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
     ['ID3 tags', 16000, 1, ['-metadata', `title=${'long '.repeat(500)}`, '-write_id3v1', '1']],
     ['no bit reservoir', 44100, 2, ['-reservoir', '0', '-b:a', '96k']],
   ];
-  it.each(mp3s)('MP3, %s: the same samples at the same times', async (_name, rateHz, channels, args) => {
+  it.each(mp3s)('MP3, %s: decodes to the same samples', async (_name, rateHz, channels, args) => {
     const file = ffmpeg(source(rateHz, channels), [...args, '-f', 'mp3']);
     const index = await indexOf(file);
     expect(index).toMatchObject({ format: 'mp3', sampleRateHz: rateHz, channels });
     expect(index.warning).toBeUndefined();
     const expected = nativeMono(file, channels);
     expect(index.totalSamples).toBe(expected.length);
-    // Native code sums in another order: 2e-6 is −114 dB of full scale.
+    // Native code sums in another order: 2e-6 is −114 dBFS.
     expect(worstDifference(await readSourceRate(file, index, ports), expected)).toBeLessThan(2e-6);
   });
 
-  it('MP3 cut in the middle: what is there, at the same times', async () => {
+  it('truncated MP3: decodes to the same samples', async () => {
     const file = ffmpeg(source(44100, 2), ['-b:a', '128k', '-f', 'mp3']);
     const cut = file.slice(0, file.length - 30_100);
     const index = await indexOf(cut);
     expect(index.warning).toMatch(/ends before/);
     const samples = await readSourceRate(cut, index, ports);
     const expected = nativeMono(cut, 2);
-    // ffmpeg may make sound of the piece of a frame at the end.
+    // ffmpeg may decode the incomplete frame at the end.
     expect(Math.abs(samples.length - expected.length)).toBeLessThanOrEqual(1152);
     const common = Math.min(samples.length, expected.length) - 1152;
     expect(worstDifference(samples.subarray(0, common), expected.subarray(0, common))).toBeLessThan(2e-6);
   });
 
-  it('MP3 against the recording it was made of: no offset', async () => {
+  it('MP3: has no offset to the encoded recording', async () => {
     const signal = testSignal(44100, 1, 5);
     const file = ffmpeg(wav16(signal, 44100), ['-b:a', '192k', '-f', 'mp3']);
     const index = await indexOf(file);
@@ -135,7 +135,7 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
       ['-c:a', 'aac', '-b:a', '24k', '-movflags', 'frag_keyframe+empty_moov', '-frag_duration', '2000000'],
     ],
     [
-      'AAC in an index and fragments behind it',
+      'AAC in an index and later fragments',
       'mp4',
       ['-c:a', 'aac', '-b:a', '24k', '-movflags', 'frag_keyframe', '-frag_duration', '32000000'],
     ],
@@ -147,17 +147,17 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
     ['Opus in OGG', 'ogg', ['-c:a', 'libopus', '-b:a', '12k', '-application', 'voip']],
     ['Vorbis in OGG', 'ogg', ['-c:a', 'libvorbis']],
   ];
-  it.each(long)('%s, longer than a decoder is kept: the same samples from anywhere', async (_name, container, args) => {
+  it.each(long)('%s, 215 s: decodes to the same samples, also from checkpoints', async (_name, container, args) => {
     const file = ffmpeg(source(8000, 1, 215), [...args, '-f', container]);
     const index = await indexOf(file);
-    // ffmpeg plays the padding at the end of MP4, and what Opus in MPEG-TS says to leave out at both ends.
+    // ffmpeg plays the padding at the end of MP4, and the samples that Opus in MPEG-TS marks to be cut at both ends.
     const trimmed = index.format === 'mpeg-ts' && index.codec === 'opus';
     const expected = nativeMono(file, 1).subarray(trimmed ? OPUS_DELAY_SAMPLES : 0);
     const isPadded = container === 'mp4' || trimmed;
     const ours = await readSourceRate(file, index, ports);
     expect(expected.length - ours.length).toBeGreaterThanOrEqual(container === 'mp4' ? -1 : 0);
     expect(expected.length - ours.length).toBeLessThan(isPadded ? 1024 : 1);
-    // Up to where decoders are restarted. After 5 s there is sound of Opus that ffmpeg 5.1 decodes in another way.
+    // Up to the first restart of decoders. After 5 s ffmpeg 5.1 decodes some Opus packets in another way.
     const compared = (index.codec === 'opus' ? 4.8 : 89) * index.sampleRateHz;
     expect(worstDifference(ours.subarray(0, compared), expected.subarray(0, compared))).toBeLessThan(2e-6);
     const whole = await readAll(
@@ -173,9 +173,9 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
     }
   });
 
-  it('MP4 of several edits, longer than a decoder is kept: the pieces of what ffmpeg decodes, and the same samples from anywhere', async () => {
+  it('MP4 with several edits, 215 s: plays the edited spans, from any start', async () => {
     const file = ffmpeg(source(8000, 1, 215), ['-c:a', 'aac', '-b:a', '24k', '-f', 'mp4']);
-    // In seconds of the media: where ffmpeg still has the decoder that it began with, and after.
+    // Seconds of the media, before and after the first restart of a decoder.
     const starts = [3, undefined, 20, 35, 80, 110, 205];
     const entries = starts.map((at): EditEntry => [5000, at === undefined ? EMPTY : at * 8000]);
     const edited = withEdits(file, ...entries);
@@ -198,7 +198,7 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
     }
   });
 
-  it('resampled to 16 kHz: the same signal at the same times', async () => {
+  it('resampling to 16 kHz: gives the same signal', async () => {
     for (const rateHz of [8000, 22050, 44100, 48000]) {
       const file = source(rateHz, 1, 4);
       const index = await indexOf(file);

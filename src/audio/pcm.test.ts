@@ -15,7 +15,7 @@ const tagged = (tag: number, channels: number) => words((tag << 16) | channels, 
 const described = (...labels: number[]) =>
   concat(words(0, 0, labels.length), ...labels.map((label) => words(label, 0, 0, 0, 0)));
 
-describe('masks of WAV', () => {
+describe('effects channels of WAV masks', () => {
   it.each([
     ['5.1', 0x3f, 6, [3]],
     ['5.1 with side channels', 0x60f, 6, [3]],
@@ -26,12 +26,12 @@ describe('masks of WAV', () => {
     ['more channels than names', 0xf, 6, [3]],
     ['fewer channels than names', 0xf, 3, []],
     ['no names', 0, 6, []],
-    ['two channels are never touched', 0xc, 2, []],
-    ['nor is one', 0x8, 1, []],
+    ['stereo', 0xc, 2, []],
+    ['mono', 0x8, 1, []],
   ])('%s', (_name, mask, channels, expected) => expect(effectsOfMask(mask, channels)).toEqual(expected));
 });
 
-describe('layouts of Core Audio', () => {
+describe('effects channels of Core Audio layouts', () => {
   it.each([
     ['L R C LFE Ls Rs', tagged(121, 6), 6, [3]],
     ['L R Ls Rs C LFE', tagged(122, 6), 6, [5]],
@@ -41,13 +41,13 @@ describe('layouts of Core Audio', () => {
     ['a bitmap', words(0x10000, 0x3f, 0), 6, [3]],
     ['descriptions', described(1, 2, 4, 5, 6, 3), 6, [2]],
     ['descriptions, two of effects', described(1, 2, 4, 37), 4, [2, 3]],
-    ['nothing but effects: the mean of all', described(4, 37, 4), 3, []],
+    ['effects channels alone', described(4, 37, 4), 3, []],
     ['stereo', described(1, 4), 2, []],
-    ['cut short', described(1, 2, 4).subarray(0, 60), 3, []],
-    ['nothing', new Uint8Array(0), 6, []],
+    ['a truncated layout', described(1, 2, 4).subarray(0, 60), 3, []],
+    ['no bytes', new Uint8Array(0), 6, []],
   ])('%s', (_name, bytes, channels, expected) => expect(effectsOfLayout(bytes, channels)).toEqual(expected));
 
-  it('whatever the bytes: fewer numbers than channels, all of them channels', () => {
+  it('are valid channels and not all of them for random bytes', () => {
     const next = random(5);
     for (let round = 0; round < 5000; round++) {
       const bytes = Uint8Array.from({ length: Math.floor(next() * MAX_LAYOUT_BYTES) }, () =>
@@ -61,34 +61,34 @@ describe('layouts of Core Audio', () => {
   });
 });
 
-describe('positions of MP4', () => {
+describe('effects channels of MP4 positions', () => {
   const short = (...bytes: number[]) => Uint8Array.of(0, 0, 0, 0, ...bytes);
   const long = (...bytes: number[]) => Uint8Array.of(1, 0, 0, 0, ...bytes);
   it.each([
     ['L R C LFE Ls Rs', short(1, 0, 0, 1, 2, 3, 4, 5), 6, [3]],
-    ['one written out, two of effects', short(1, 0, 126, 3, 3, 3, 3, 0, 26), 4, [1, 3]],
+    ['an explicit position, two of effects', short(1, 0, 126, 3, 3, 3, 3, 0, 26), 4, [1, 3]],
     ['version 1', long(0x10, 6, 0, 6, 0, 1, 2, 4, 5, 3), 6, [5]],
     ['version 1 with another number of channels', long(0x10, 6, 0, 5, 0, 1, 2, 4, 3), 6, []],
-    ['a layout by its number', short(1, 6, 0, 0, 0, 0, 0, 0, 0, 3), 6, []],
+    ['a layout number', short(1, 6, 0, 0, 0, 0, 0, 0, 0, 3), 6, []],
     ['objects', short(2, 3, 3, 3, 3, 3, 3), 6, []],
-    ['nothing but effects: the mean of all', short(1, 0, 3, 3, 3), 3, []],
+    ['effects channels alone', short(1, 0, 3, 3, 3), 3, []],
     ['stereo', short(1, 0, 0, 3), 2, []],
-    ['cut short', short(1, 0, 0, 1), 6, []],
-    ['nothing', new Uint8Array(0), 6, []],
+    ['a truncated list', short(1, 0, 0, 1), 6, []],
+    ['no bytes', new Uint8Array(0), 6, []],
   ])('%s', (_name, bytes, channels, expected) => expect(effectsOfPositions(bytes, channels)).toEqual(expected));
 });
 
-describe('the mix', () => {
+describe('the mono mix', () => {
   const ports = audioPorts();
   const samplesOf = async (file: Uint8Array) => readSourceRate(file, await indexOf(file), ports);
-  /** The mean of 500 frames of six channels without some of them. */
+  /** The mean of 500 frames of six channels without the effects channels. */
   const mixOf = (file: Uint8Array, from: number, read: 'getInt16' | 'getInt32', effects: readonly number[]) => {
     const view = new DataView(file.buffer, file.byteOffset + from);
     const [bytes, scale] = read === 'getInt16' ? [2, 2 ** 15] : [4, 2 ** 31];
     return Float32Array.from({ length: 500 }, (_, frame) => {
-      const heard = [0, 1, 2, 3, 4, 5].filter((c) => !effects.includes(c));
-      const values = heard.map((c) => view[read](bytes * (6 * frame + c), read === 'getInt16') / scale);
-      return values.reduce((sum, value) => sum + value, 0) / heard.length;
+      const mixed = [0, 1, 2, 3, 4, 5].filter((c) => !effects.includes(c));
+      const values = mixed.map((c) => view[read](bytes * (6 * frame + c), read === 'getInt16') / scale);
+      return values.reduce((sum, value) => sum + value, 0) / mixed.length;
     });
   };
   const FRAME = [800, -400, 1600, 30000, 200, -1200];
@@ -100,7 +100,7 @@ describe('the mix', () => {
     return file;
   };
 
-  it('leaves low-frequency effects out where the header names them, and only there', async () => {
+  it('excludes low-frequency effects only if the header names them', async () => {
     const all = FRAME.reduce((sum, value) => sum + value, 0);
     const mean = Math.fround(all / 32768 / 6);
     const withoutEffects = Math.fround((all - 30000) / 32768 / 5);
@@ -152,28 +152,28 @@ describe('the mix', () => {
 const ports = audioPorts();
 const RATE_HZ = 16000;
 
-/** Silence, then a tone, at a scale. */
+/** Silence, then a tone, both at a scale. */
 const tone = (scale: number) =>
   Float32Array.from({ length: 5 * RATE_HZ }, (_, i) => (i < RATE_HZ ? 0 : scale * 0.5 * Math.sin(i / 7)));
 const wavOf = (samples: Float32Array, channels = 1) =>
   wavFile({ sampleRateHz: RATE_HZ, channels, tag: 3, bits: 32 }, new Uint8Array(samples.buffer));
 const decode = async (file: Uint8Array, from = 0) => readSourceRate(file, await indexOf(file), ports, from);
 
-describe('wild float samples', () => {
-  it.each([1e6, -1e6, 1e10, 1e30, 3e38])('%d becomes 0, and nothing else changes', async (wild) => {
+describe('outliers of float samples', () => {
+  it.each([1e6, -1e6, 1e10, 1e30, 3e38])('of %d become 0, and no other sample changes', async (outlier) => {
     for (const scale of [1, 32768]) {
       const samples = tone(scale);
-      if (Math.abs(wild) < 1000 * scale) continue;
+      if (Math.abs(outlier) < 1000 * scale) continue;
       const expected = samples.slice();
       for (const at of [100, 40_000, 40_001, 79_999]) {
-        samples[at] = wild;
+        samples[at] = outlier;
         expected[at] = 0;
       }
       expect(worstDifference(await decode(wavOf(samples)), expected)).toBe(0);
     }
   });
 
-  it('the same ones wherever reading begins', async () => {
+  it('are the same from any start', async () => {
     const samples = tone(1);
     for (let at = 5; at < samples.length; at += 9973) samples[at] = 1e6;
     const file = wavOf(samples);
@@ -184,7 +184,7 @@ describe('wild float samples', () => {
     }
   });
 
-  it('in one of two channels', async () => {
+  it('in one of two channels become 0', async () => {
     const samples = tone(1);
     samples[50_000] = 1e9;
     const mono = await decode(wavOf(samples, 2));
@@ -193,17 +193,17 @@ describe('wild float samples', () => {
   });
 });
 
-it.each([100, 1000, 60_000])('a few samples of ±%d in a recording at ±1 become 0', async (wild) => {
+it.each([100, 1000, 60_000])('a few samples of ±%d in a recording at ±1 become 0', async (outlier) => {
   const samples = tone(1);
   const expected = samples.slice();
   for (const at of [100, 40_000, 40_001, 79_999]) {
-    samples[at] = at % 2 === 0 ? wild : -wild;
+    samples[at] = at % 2 === 0 ? outlier : -outlier;
     expected[at] = 0;
   }
   expect(worstDifference(await decode(wavOf(samples)), expected)).toBe(0);
 });
 
-it.each([1, 32768])('of a stretch of damaged bytes in a recording at ±%d nothing loud is left', async (scale) => {
+it.each([1, 32768])('removes loud samples from a span of damaged bytes at ±%d', async (scale) => {
   const samples = tone(scale);
   const bits = new Uint32Array(samples.buffer);
   let state = 7;
@@ -219,7 +219,7 @@ it.each([1, 32768])('of a stretch of damaged bytes in a recording at ±%d nothin
   expect(Math.max(...left.map(Math.abs))).toBeLessThanOrEqual(5 * scale);
 });
 
-it('a recording whose samples begin at the wrong byte becomes silence', async () => {
+it('silences a recording whose samples begin at the wrong byte', async () => {
   const bytes = new Uint8Array(tone(1).buffer);
   const shifted = new Uint8Array(bytes.length);
   shifted.set(bytes.subarray(0, bytes.length - 3), 3);
@@ -227,6 +227,6 @@ it('a recording whose samples begin at the wrong byte becomes silence', async ()
   expect(Math.max(...decoded.map(Math.abs))).toBeLessThanOrEqual(1);
 });
 
-it.each([1, 32768, 8388608, 2 ** 31])('a recording scaled to ±%d is read as it is', async (scale) => {
+it.each([1, 32768, 8388608, 2 ** 31])('does not change a recording scaled to ±%d', async (scale) => {
   expect(worstDifference(await decode(wavOf(tone(scale))), tone(scale))).toBe(0);
 });

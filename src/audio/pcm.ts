@@ -3,33 +3,32 @@ import { u32be } from './bytes.ts';
 import { grown } from './memory.ts';
 
 /**
- * Which channels of uncompressed sound are low-frequency effects, by their numbers from 0. They are left out of the
- * mono mix, as ITU-R BS.775 has it; decoders know their own. Layouts that are not stated are never guessed. Mono and
- * stereo have no such channel.
+ * Low-frequency effects channels of uncompressed audio, numbered from 0. They are left out of the mono mix (ITU-R
+ * BS.775); decoders do the same. Layouts that are not stated are never guessed. Mono and stereo have no such channel.
  */
 export type EffectsChannels = readonly number[];
 
-const NONE: EffectsChannels = [];
+const NO_EFFECTS: EffectsChannels = [];
 
 /** Bit of the low-frequency channel in the masks of WAV, which Core Audio shares. */
 const EFFECTS_BIT = 8;
 
-/** By the channel mask of WAVE_FORMAT_EXTENSIBLE: the channels that are there come in the order of its bits. */
+/** From the channel mask of WAVE_FORMAT_EXTENSIBLE: the channels are in the order of its bits. */
 export function effectsOfMask(mask: number, channels: number): EffectsChannels {
-  if (channels <= 2 || !(mask & EFFECTS_BIT)) return NONE;
-  const inFront = [1, 2, 4].filter((bit) => mask & bit).length;
-  return inFront < channels ? [inFront] : NONE;
+  if (channels <= 2 || !(mask & EFFECTS_BIT)) return NO_EFFECTS;
+  const earlier = [1, 2, 4].filter((bit) => mask & bit).length;
+  return earlier < channels ? [earlier] : NO_EFFECTS;
 }
 
 /**
- * Tags of Core Audio (CoreAudioBaseTypes.h): number of the layout without its count of channels, and where in it the
- * low frequencies are.
+ * Index of the low-frequency effects channel by Core Audio layout tag (CoreAudioBaseTypes.h), without the channel count
+ * of the tag.
  */
 const LAYOUTS: ReadonlyMap<number, number> = new Map([
   ...[133, 134, 135].map((tag) => [tag, 2] as const), // L R LFE …
-  ...[121, 125, 126, 128, 130, 136, 137, 152, 153, 168].map((tag) => [tag, 3] as const), // L R C LFE …, or three others in front
-  ...[138, 154, 169].map((tag) => [tag, 4] as const), // four in front: DVD 18, AC-3 3/1, DTS 4.1
-  ...[122, 123, 124, 129].map((tag) => [tag, 5] as const), // five in front: MPEG 5.1 B, C, D, Emagic 7.1
+  ...[121, 125, 126, 128, 130, 136, 137, 152, 153, 168].map((tag) => [tag, 3] as const), // L R C LFE … and similar
+  ...[138, 154, 169].map((tag) => [tag, 4] as const), // DVD 18, AC-3 3/1, DTS 4.1
+  ...[122, 123, 124, 129].map((tag) => [tag, 5] as const), // MPEG 5.1 B, C, D, Emagic 7.1
   ...[157, 158, 159, 160, 161, 162, 163, 164, 165, 166, 167].map((tag) => [tag, 5] as const), // E-AC-3 6.1 and 7.1
   [142, 6], // AAC 6.1
   [127, 7], // MPEG 7.1 B
@@ -41,51 +40,48 @@ const DESCRIPTION_BYTES = 20;
 const EFFECTS_LABELS = [4, 37];
 
 /**
- * By an AudioChannelLayout of Core Audio, as CAF, AIFF and QuickTime hold it.
+ * From an AudioChannelLayout of Core Audio, as in CAF, AIFF and QuickTime.
  *
- * @param bytes tag, bitmap and the number of descriptions, then the descriptions; may be cut short
+ * @param bytes tag, bitmap and the number of descriptions, then the descriptions; may be truncated
  */
 export function effectsOfLayout(bytes: Uint8Array, channels: number): EffectsChannels {
-  if (channels <= 2 || bytes.length < HEAD_BYTES) return NONE;
+  if (channels <= 2 || bytes.length < HEAD_BYTES) return NO_EFFECTS;
   const tag = u32be(bytes, 0);
   if (tag === BY_BITMAP) return effectsOfMask(u32be(bytes, 4), channels);
   if (tag !== BY_DESCRIPTIONS) {
     const at = (tag & 0xffff) === channels ? LAYOUTS.get(tag >>> 16) : undefined;
-    return at === undefined ? NONE : [at];
+    return at === undefined ? NO_EFFECTS : [at];
   }
   const described = Math.min(u32be(bytes, 8), channels, Math.floor((bytes.length - HEAD_BYTES) / DESCRIPTION_BYTES));
   const found: number[] = [];
   for (let i = 0; i < described; i++) {
     if (EFFECTS_LABELS.includes(u32be(bytes, HEAD_BYTES + i * DESCRIPTION_BYTES))) found.push(i);
   }
-  return found.length < channels ? found : NONE;
+  return found.length < channels ? found : NO_EFFECTS;
 }
 
 const HAS_CHANNELS = 1;
-/**
- * Positions of loudspeakers (ISO/IEC 23091-3): the two of low frequencies, and one that is written out in three more
- * bytes.
- */
+/** Loudspeaker positions (ISO/IEC 23091-3): the two of low frequencies, and one with three more bytes. */
 const EFFECTS_POSITIONS = [3, 26];
 const EXPLICIT_POSITION = 126;
 
-/** By the body of the box `chnl` of MP4 (ISO/IEC 14496-12 §12.2.4), where it lists the channels. */
+/** From the body of the box `chnl` of MP4 (ISO/IEC 14496-12 §12.2.4), if it lists the channels. */
 export function effectsOfPositions(body: Uint8Array, channels: number): EffectsChannels {
   const isLong = body[0] === 1;
   const structure = isLong ? body[4] >> 4 : body[4];
   let at = isLong ? 6 : 5;
-  // A layout by its number is not followed: writers disagree about the order of its channels.
+  // A layout number is ignored: writers disagree about the order of its channels.
   const isListed = structure & HAS_CHANNELS && body[at++] === 0;
-  if (channels <= 2 || !isListed || (isLong && body[at++] !== channels)) return NONE;
+  if (channels <= 2 || !isListed || (isLong && body[at++] !== channels)) return NO_EFFECTS;
   const found: number[] = [];
   for (let channel = 0; channel < channels && at < body.length; channel++) {
     if (EFFECTS_POSITIONS.includes(body[at])) found.push(channel);
     at += body[at] === EXPLICIT_POSITION ? 4 : 1;
   }
-  return found.length < channels ? found : NONE;
+  return found.length < channels ? found : NO_EFFECTS;
 }
 
-/** Bytes of a layout with as many descriptions as there may be channels. */
+/** Bytes of a layout with a description for the maximum number of channels. */
 export const MAX_LAYOUT_BYTES = HEAD_BYTES + 64 * DESCRIPTION_BYTES;
 
 /** Blocks of floats with a higher peak are searched for outliers: recordings at ±1 stay below. */
@@ -93,37 +89,37 @@ const BEYOND_FULL_SCALE = 16;
 /** No scale exceeds this: the bytes around such a sample are damaged. */
 const MAX_SCALE = 2 ** 32;
 /**
- * Largest ratio of a sample to the usual peak, and the same beside damage. Twenty samples of 300 times the speech in
- * half a minute add 14 points to the error.
+ * Largest ratio of a sample to the usual peak. Twenty samples of 300 times the speech level in half a minute add 14
+ * points to the error.
  */
 const MAX_PEAK_RATIO = 100;
+/** Largest ratio next to damage. */
 const MAX_PEAK_RATIO_IN_DAMAGE = 10;
-/** More of them in a block, or a larger share of it, are no outliers but sound that begins after silence. */
+/** A larger number in a block, or a larger share of it, is audio that begins after silence. */
 const MAX_OUTLIERS = 64;
 const MAX_OUTLIER_SHARE = 1 / 16;
-/** A block's usual peak is this quantile of the peaks of its parts: a few outliers do not reach it. */
+/** A block's usual peak is this quantile of the peaks of its sections, which a few outliers do not affect. */
 const USUAL_PEAK_QUANTILE = 0.9;
-const PARTS_OF_BLOCK = 64;
+const SECTIONS_OF_BLOCK = 64;
 
 /**
- * Sets damaged samples to 0 that are far above all others. Recordings scaled to ±32768 or ±2³¹ stay as they are,
- * because everything downstream goes by ratios. The result depends on the block, so all readers must cut the same
- * blocks.
+ * Sets damaged samples that are far above all others to 0. Recordings scaled to ±32768 or ±2³¹ are not changed, because
+ * all consumers use ratios. The result depends on the block, so all readers must cut the same blocks.
  */
 function silenceOutliers(block: Float32Array): void {
   const peak = peakOf(block);
   if (peak <= BEYOND_FULL_SCALE) return;
-  const partLength = Math.ceil(block.length / PARTS_OF_BLOCK);
-  const peaks = Array.from({ length: Math.ceil(block.length / partLength) }, (_, part) =>
-    peakOf(block.subarray(part * partLength, (part + 1) * partLength)),
+  const sectionLength = Math.ceil(block.length / SECTIONS_OF_BLOCK);
+  const peaks = Array.from({ length: Math.ceil(block.length / sectionLength) }, (_, section) =>
+    peakOf(block.subarray(section * sectionLength, (section + 1) * sectionLength)),
   );
-  const sound = peaks.filter((peakOfPart) => peakOfPart <= MAX_SCALE).sort((a, b) => a - b);
-  const usual = sound[Math.floor(USUAL_PEAK_QUANTILE * sound.length)] ?? 0;
+  const undamaged = peaks.filter((sectionPeak) => sectionPeak <= MAX_SCALE).sort((a, b) => a - b);
+  const usual = undamaged[Math.floor(USUAL_PEAK_QUANTILE * undamaged.length)] ?? 0;
   if (peak > MAX_SCALE) {
     const limit = MAX_PEAK_RATIO_IN_DAMAGE * usual;
-    for (let part = 0; part < peaks.length; part++) {
-      const isDamaged = peaks.slice(Math.max(0, part - 1), part + 2).some((near) => near > MAX_SCALE);
-      if (isDamaged) silenceAbove(block.subarray(part * partLength, (part + 1) * partLength), limit);
+    for (let section = 0; section < peaks.length; section++) {
+      const isDamaged = peaks.slice(Math.max(0, section - 1), section + 2).some((near) => near > MAX_SCALE);
+      if (isDamaged) silenceAbove(block.subarray(section * sectionLength, (section + 1) * sectionLength), limit);
     }
   }
   const limit = Math.max(BEYOND_FULL_SCALE, MAX_PEAK_RATIO * usual);
@@ -142,23 +138,23 @@ function silenceAbove(samples: Float32Array, limit: number): void {
   for (let i = 0; i < samples.length; i++) if (Math.abs(samples[i]) > limit) samples[i] = 0;
 }
 
-/** How one uncompressed or companded sample is coded. */
+/** Coding of one uncompressed or companded sample. */
 type PcmEncoding = 'unsigned' | 'signed' | 'float' | 'alaw' | 'mulaw';
 
-/** Interleaved samples of one size: a sample's place is plain arithmetic. */
+/** Interleaved samples of constant size. */
 export interface PcmLayout {
   readonly encoding: PcmEncoding;
-  /** 1 to 4, or 4 and 8 for floats. */
+  /** 1 to 4; 4 or 8 for floats. */
   readonly bytesPerSample: number;
   readonly isBigEndian?: boolean;
   readonly channels: number;
-  /** Channels that are left out of the mono mix; absent where there are none. */
+  /** Channels that are left out of the mono mix; absent if there are none. */
   readonly effects?: EffectsChannels;
 }
 
 /**
- * Converts `frames` interleaved sample frames to mono (full scale ±1) into `out`. Of floats always the same frames
- * together (`silenceOutliers`).
+ * Converts `frames` interleaved sample frames to mono (full scale ±1) into `out`. Blocks of floats must always be cut
+ * at the same frames (`silenceOutliers`).
  */
 type MonoConverter = (bytes: Uint8Array, frames: number, out: Float32Array) => void;
 
@@ -208,7 +204,7 @@ function loader({ encoding, bytesPerSample, isBigEndian }: PcmLayout): Load {
   }
 }
 
-/** NaN and infinities of damaged float files would spoil everything after them. */
+/** Replaces NaN and infinities of damaged float files, which would propagate to all later samples. */
 const finite = (value: number): number => (Number.isFinite(value) ? value : 0);
 
 /**
@@ -229,10 +225,10 @@ function meanConverter(layout: PcmLayout, channel: number | undefined): MonoConv
   const { bytesPerSample, channels, effects = [] } = layout;
   const load = loader(layout);
   const frameBytes = bytesPerSample * channels;
-  const isHeard = (c: number) => (channel === undefined ? !effects.includes(c) : c === channel);
-  const heard = Array.from({ length: channels }, (_, c) => c).filter(isHeard);
-  if (heard.length === 0) return (_bytes, frames, out) => void out.fill(0, 0, frames);
-  const offsets = heard.map((c) => c * bytesPerSample);
+  const isMixed = (c: number) => (channel === undefined ? !effects.includes(c) : c === channel);
+  const mixed = Array.from({ length: channels }, (_, c) => c).filter(isMixed);
+  if (mixed.length === 0) return (_bytes, frames, out) => void out.fill(0, 0, frames);
+  const offsets = mixed.map((c) => c * bytesPerSample);
   return (bytes, frames, out) => {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     let at = 0;
@@ -248,7 +244,7 @@ function meanConverter(layout: PcmLayout, channel: number | undefined): MonoConv
   };
 }
 
-/** Uncompressed samples, in the shape of a decoder. */
+/** A decoder of uncompressed samples. */
 export function pcmDecoder(layout: PcmLayout, sampleRateHz: number, { channel }: DecoderPort): PacketDecoder {
   const toMono = monoConverter(layout, channel);
   const frameBytes = layout.bytesPerSample * layout.channels;

@@ -1,118 +1,112 @@
-import type { Piece } from './container.ts';
+import type { PlayedSpan } from './container.ts';
 
-/**
- * The decoded samples from `from` on, up to `to` where it is given, silence in front of them: what most recordings
- * consist of.
- */
-export const onePiece = (from: number, to?: number, leadSamples = 0): readonly Piece[] =>
+/** Most recordings: silence, then the decoded samples from `from` up to `to` or to the end. */
+export const oneSpan = (from: number, to?: number, leadSamples = 0): readonly PlayedSpan[] =>
   joined([{ samples: leadSamples }, { position: from, samples: to === undefined ? undefined : to - from }]);
 
-/** The same without empty pieces, and with those in one that follow one another. */
-export function joined(pieces: readonly Piece[]): readonly Piece[] {
-  const out: Piece[] = [];
-  for (const piece of pieces) {
-    if (piece.samples !== undefined && !(piece.samples > 0)) continue;
+/** Merges adjacent spans and drops empty ones. */
+export function joined(spans: readonly PlayedSpan[]): readonly PlayedSpan[] {
+  const out: PlayedSpan[] = [];
+  for (const span of spans) {
+    if (span.samples !== undefined && !(span.samples > 0)) continue;
     const before = out.at(-1);
     const isNext =
       before?.samples !== undefined &&
       (before.position === undefined
-        ? piece.position === undefined
-        : piece.position === before.position + before.samples);
+        ? span.position === undefined
+        : span.position === before.position + before.samples);
     if (before?.samples !== undefined && isNext) {
-      const samples = piece.samples === undefined ? undefined : before.samples + piece.samples;
-      out[out.length - 1] = { ...before, ...piece, position: before.position, samples };
-    } else out.push(piece);
+      const samples = span.samples === undefined ? undefined : before.samples + span.samples;
+      out[out.length - 1] = { ...before, ...span, position: before.position, samples };
+    } else out.push(span);
   }
   return out;
 }
 
-/** Longest block that is played at once, samples. */
+/** Longest block of output, samples. */
 const BLOCK_SAMPLES = 1 << 16;
 
 /**
- * Makes the recording out of decoded samples that come in order: leaves out what is not heard, puts silence where
- * nothing is played. Begins with the sample `startSample` of the recording.
+ * Makes the recording from the decoded samples in order: plays the spans and inserts silence. Begins with the sample
+ * `startSample` of the recording.
  */
-export class PiecePlayer {
+export class SpanPlayer {
   #index = 0;
-  /** Samples of the present piece that were played, or skipped since the recording is read from after them. */
+  /** Samples of the current span that were played, or skipped because they are before `startSample`. */
   #done: number;
-  /** Where the decoded samples end. */
+  /** End position of the decoded samples. */
   #end = 0;
 
   constructor(
-    private pieces: readonly Piece[],
+    private spans: readonly PlayedSpan[],
     startSample: number,
   ) {
     this.#done = startSample;
-    // How long the last piece of sound is shows at the end.
-    for (const last = this.#lastSound; this.#index < pieces.length && this.#index !== last; this.#index++) {
-      const { samples = 0 } = pieces[this.#index];
+    // The length of the last audio span is unknown until the end.
+    for (const last = this.#lastAudio; this.#index < spans.length && this.#index !== last; this.#index++) {
+      const { samples = 0 } = spans[this.#index];
       if (this.#done < samples) break;
       this.#done -= samples;
     }
   }
 
-  /** Samples of the recording in all, wherever reading began; known once the decoded samples have ended. */
+  /** Total of samples of the recording, independent of `startSample`; valid after `endAt`. */
   get totalSamples(): number {
-    return this.pieces.reduce((sum, _, i) => sum + this.#lengthOf(i), 0);
+    return this.spans.reduce((sum, _, i) => sum + this.#lengthOf(i), 0);
   }
 
-  get #lastSound(): number {
-    return this.pieces.findLastIndex(({ position }) => position !== undefined);
+  get #lastAudio(): number {
+    return this.spans.findLastIndex(({ position }) => position !== undefined);
   }
 
-  /** Samples of a piece: the last one of sound ends with the decoded samples. */
+  /** Samples of a span: the last audio span ends with the decoded samples. */
   #lengthOf(index: number): number {
-    const { position = 0, samples = Number.POSITIVE_INFINITY } = this.pieces[index];
-    return index === this.#lastSound ? Math.min(samples, Math.max(0, this.#end - position)) : samples;
+    const { position = 0, samples = Number.POSITIVE_INFINITY } = this.spans[index];
+    return index === this.#lastAudio ? Math.min(samples, Math.max(0, this.#end - position)) : samples;
   }
 
   /**
-   * Decoded samples from `position` on; each call continues where the one before ended. Views of them and silence come
-   * out.
+   * Plays decoded samples from `position`; each call continues at the end of the previous one. Yields views of the
+   * samples, and silence.
    */
   *play(samples: Float32Array, position: number): Generator<Float32Array> {
     const end = position + samples.length;
-    for (let piece = this.pieces[this.#index]; piece; piece = this.pieces[this.#index]) {
-      if (piece.position === undefined) yield* this.#silence((piece.samples ?? 0) - this.#done);
+    for (let span = this.spans[this.#index]; span; span = this.spans[this.#index]) {
+      if (span.position === undefined) yield* this.#silence((span.samples ?? 0) - this.#done);
       else {
-        const from = piece.position + this.#done;
-        const until = Math.min(end, piece.samples === undefined ? end : piece.position + piece.samples);
+        const from = span.position + this.#done;
+        const until = Math.min(end, span.samples === undefined ? end : span.position + span.samples);
         if (from >= end) return;
         if (until > from) {
-          // What is wanted from in front of the samples that are there is lost.
+          // Samples before the first available one are lost: silence.
           if (from < position) yield* this.#silence(Math.min(position, until) - from);
           const view = samples.subarray(Math.max(from, position) - position, until - position);
           this.#done += view.length;
           if (view.length > 0) yield view;
         }
-        if (piece.samples === undefined || this.#done < piece.samples) return;
+        if (span.samples === undefined || this.#done < span.samples) return;
       }
       this.#index++;
-      this.#done = Math.max(0, this.#done - (piece.samples ?? 0));
+      this.#done = Math.max(0, this.#done - (span.samples ?? 0));
     }
   }
 
-  /** Tells where the decoded samples end, before the last of them are played. */
+  /** Sets the end of the decoded samples; must be called before the last of them are played. */
   endAt(position: number): void {
     this.#end = position;
-    this.pieces = this.pieces.map((piece) => {
-      const { position: from, samples, slackSamples = 0 } = piece;
+    this.spans = this.spans.map((span) => {
+      const { position: from, samples, slackSamples = 0 } = span;
       const isRest = from !== undefined && samples !== undefined && from + samples >= position - slackSamples;
-      return isRest && slackSamples > 0 ? { position: from } : piece;
+      return isRest && slackSamples > 0 ? { position: from } : span;
     });
   }
 
-  /**
-   * What is still to come when the decoded samples have ended: silence, but for the last piece of sound, which ends
-   * with them.
-   */
+  /** Yields silence for the remaining spans, except for the last audio span, which ends with the decoded samples. */
   *finish(): Generator<Float32Array> {
-    const last = this.#lastSound;
-    for (; this.#index < this.pieces.length; this.#index++) {
+    const last = this.#lastAudio;
+    for (; this.#index < this.spans.length; this.#index++) {
       const length = this.#lengthOf(this.#index);
-      // Reading may have begun after the end of the sound.
+      // `startSample` may be after the end of the audio.
       const skipped = Math.max(0, this.#done - length);
       if (this.#index !== last) yield* this.#silence(length - this.#done);
       this.#done = skipped;

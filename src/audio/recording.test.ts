@@ -36,16 +36,16 @@ import { type Checkpoint, Recording } from './recording.ts';
 const ports = audioPorts();
 const RATE = 16_000;
 
-/** A voice-like signal again and again: its period has nothing to do with that of anything else. */
+/** A repeated voice-like signal, whose period is no multiple of any block length. */
 function signal(rateHz: number, channels: number, seconds: number): Float32Array {
   const once = testSignal(rateHz, channels, 7.31);
   return Float32Array.from({ length: rateHz * seconds * channels }, (_, i) => once[i % once.length]);
 }
 
-/** Long enough for decoders to be restarted twice. */
+/** Long enough for two restarts of a decoder. */
 const SECONDS = 215;
-/** In seconds: in front of the first place to begin at, after it, and after the second. */
-const PLACES = [60, 100, 193.5, 210];
+/** Times of checkpoints in seconds: before the first restart, after it, and after the second. */
+const CHECKPOINT_SECONDS = [60, 100, 193.5, 210];
 
 const files: Readonly<Record<string, () => Uint8Array | Promise<Uint8Array>>> = {
   'WAV at 44.1 kHz, stereo': () => wav16(signal(44_100, 2, SECONDS), 44_100, 2),
@@ -76,7 +76,7 @@ const files: Readonly<Record<string, () => Uint8Array | Promise<Uint8Array>>> = 
   'MP3, 44.1 kHz': () => concat(...times(110, formatFixture('mp3-44100-stereo.mp3'))),
   'MP3, 8 kHz': () => concat(...times(75, formatFixture('mp3-8000-mono.mp3'))),
   MP2: () => concat(...times(110, formatFixture('mp2-16000-mono.mp2'))),
-  'AAC in ADTS, whose noise is the decoder’s': () => concat(...times(60, formatFixture('adts-aac-8000-mono.aac'))),
+  'AAC in ADTS, with noise from the decoder': () => concat(...times(60, formatFixture('adts-aac-8000-mono.aac'))),
   'HE-AAC in ADTS': () => concat(...times(60, formatFixture('adts-heaac-32000-stereo.aac'))),
   'HE-AAC v2 in ADTS': () => concat(...times(60, formatFixture('adts-heaacv2-44100-stereo.aac'))),
   'AMR-NB': () => amrOf('amr-nb-8000-mono.amr', 6, 44),
@@ -93,9 +93,9 @@ const files: Readonly<Record<string, () => Uint8Array | Promise<Uint8Array>>> = 
       concat(...packets),
     );
   },
-  'MP4, index in front': async () =>
+  'MP4, index before the packets': async () =>
     packetMovie({ ...aacEntry(), packets: times(55, await aacPackets()).flat(), ticksPerPacket: 1024 }),
-  'MP4, index behind': async () =>
+  'MP4, index after the packets': async () =>
     packetMovie({
       ...aacEntry(),
       packets: times(55, await aacPackets()).flat(),
@@ -107,7 +107,7 @@ const files: Readonly<Record<string, () => Uint8Array | Promise<Uint8Array>>> = 
       i < 1000 ? 1024 * i : 1024 * i + 80_000,
     ),
   'OGG, Opus, packets across pages': () => oggOpus(36, 7),
-  'OGG, Opus, pages lost in front of the places and behind': () => oggOpus(36, 50, [30, 31, 150, 151, 200]),
+  'OGG, Opus, pages lost before and after the checkpoints': () => oggOpus(36, 50, [30, 31, 150, 151, 200]),
   'OGG, recordings of some seconds': () => concat(...times(36, formatFixture('ogg-opus-speech-mono.opus'))),
   'OGG, recordings of two minutes': async () => concat(await oggOpus(20, 50), await oggOpus(20, 50, [20, 21])),
   'OGG, Vorbis': () => concat(...times(54, formatFixture('ogg-vorbis-8000-mono.ogg'))),
@@ -121,7 +121,7 @@ const files: Readonly<Record<string, () => Uint8Array | Promise<Uint8Array>>> = 
   'MPEG-TS, AAC, past the end of its clock': () =>
     transportStreamOf('mpegts-aac-44100-stereo.mpegts', 0x100, 90_112 / 44_100, 108, 2 ** 33 / 90_000 - 95),
   'MPEG-TS, AAC in LATM': () => transportStreamOf('mpegts-latm-heaac-44100-mono.mpegts', 0x100, 2.04, 108),
-  'MPEG-TS, sound that moves to another PID and back': () => {
+  'MPEG-TS, audio that moves to another PID and back': () => {
     const file = formatFixture('mpegts-aac-44100-stereo.mpegts');
     const seconds = 90_112 / 44_100;
     return concat(
@@ -133,7 +133,7 @@ const files: Readonly<Record<string, () => Uint8Array | Promise<Uint8Array>>> = 
   },
 };
 
-/** What another process gets from a checkpoint is what was to come. */
+/** Expects the same samples and end from each checkpoint. */
 async function expectSame(file: Uint8Array, { samples, end, checkpoints }: Reading): Promise<void> {
   for (const checkpoint of checkpoints) {
     const { sample } = checkpoint;
@@ -144,52 +144,53 @@ async function expectSame(file: Uint8Array, { samples, end, checkpoints }: Readi
   }
 }
 
-const placesIn = (rateSeconds: readonly number[]) => rateSeconds.map((seconds) => Math.round(seconds * RATE));
+const samplesAt = (checkpointSeconds: readonly number[]) =>
+  checkpointSeconds.map((seconds) => Math.round(seconds * RATE));
 
-describe('another process continues with the very same samples', () => {
+describe('another process continues with the same samples', () => {
   it.each(Object.keys(files))('%s', { timeout: 60_000 }, async (name) => {
     const file = await files[name]();
-    const whole = await readAll(file, ports, placesIn(PLACES));
+    const whole = await readAll(file, ports, samplesAt(CHECKPOINT_SECONDS));
     expect(whole.end).toMatchObject({ ok: true, value: { totalSamples: whole.samples.length } });
-    expect(whole.samples.length).toBeGreaterThan(placesIn([212])[0]);
-    expect(whole.checkpoints).toHaveLength(PLACES.length);
-    // None of them begins at the start of the file, but for those in front of the first place.
+    expect(whole.samples.length).toBeGreaterThan(samplesAt([212])[0]);
+    expect(whole.checkpoints).toHaveLength(CHECKPOINT_SECONDS.length);
+    // Only checkpoints before the first restart begin at the start of the file.
     expect(whole.checkpoints.slice(1).every(({ restart }) => restart !== undefined)).toBe(true);
     await expectSame(file, whole);
-    // And another one after that.
+    // Checkpoints of the resumed process.
     const [, first, second] = whole.checkpoints;
-    const resumed = await readAll(file, ports, placesIn([150, 193.5]), first);
+    const resumed = await readAll(file, ports, samplesAt([150, 193.5]), first);
     expect(resumed.checkpoints.every(({ restart }) => restart !== undefined)).toBe(true);
-    // Of several parts, others may be kept.
+    // With several parts, other restarts may be kept.
     if (first.restart?.partStartByte === undefined) {
-      expect(resumed.checkpoints).toEqual([{ ...first, sample: placesIn([150])[0] }, second]);
+      expect(resumed.checkpoints).toEqual([{ ...first, sample: samplesAt([150])[0] }, second]);
     } else await expectSame(file, { ...whole, checkpoints: resumed.checkpoints });
   });
 });
 
 describe('another process gives the same warnings', () => {
-  it('about damage in front of where it began', { timeout: 60_000 }, async () => {
+  it('about damage before the checkpoint', { timeout: 60_000 }, async () => {
     const adts = formatFixture('adts-aac-8000-mono.aac');
     const file = concat(...times(5, adts), new Uint8Array(500), ...times(50, adts), adts.subarray(0, -3));
-    const whole = await readAll(file, ports, placesIn([100, 195]));
+    const whole = await readAll(file, ports, samplesAt([100, 195]));
     expect(whole.end).toMatchObject({
       value: { warning: expect.stringMatching(/ends before it should.* 500 bytes inside the AAC file are damaged/) },
     });
     await expectSame(file, whole);
   });
 
-  it('about pauses in front and after, in one sum', { timeout: 60_000 }, async () => {
+  it('about pauses before and after the checkpoint, with one sum', { timeout: 60_000 }, async () => {
     const packets = times(36, await opusPackets()).flat();
     const file = matroskaOf('A_OPUS', opusHead(), packets, (i) => 20 * i + (i < 1000 ? 0 : i < 9000 ? 2000 : 5000));
-    const whole = await readAll(file, ports, placesIn([100, 195]));
+    const whole = await readAll(file, ports, samplesAt([100, 195]));
     expect(whole.end).toMatchObject({ value: { warning: expect.stringMatching(/Pauses .* 5\.0 s in all/) } });
     await expectSame(file, whole);
   });
 
-  it('about an edit list that was not followed, and one that was', { timeout: 60_000 }, async () => {
+  it('about an edit list that was followed or ignored', { timeout: 60_000 }, async () => {
     const packets = times(55, await aacPackets()).flat();
     const plain = packetMovie({ ...aacEntry(), packets, ticksPerPacket: 1024, isIndexLast: true });
-    const back = await readAll(withEdits(plain, [750, 40_000], [250, 1024]), ports, placesIn([100, 195]));
+    const back = await readAll(withEdits(plain, [750, 40_000], [250, 1024]), ports, samplesAt([100, 195]));
     expect(back.end).toMatchObject({ value: { warning: expect.stringMatching(/edit list .* jumps back/) } });
     await expectSame(withEdits(plain, [750, 40_000], [250, 1024]), back);
     const entries: EditEntry[] = [
@@ -199,13 +200,13 @@ describe('another process gives the same warnings', () => {
       [120_000, 16_000 * 85],
     ];
     const file = withEdits(plain, ...entries);
-    const whole = await readAll(file, ports, placesIn([90, 150, 190]));
+    const whole = await readAll(file, ports, samplesAt([90, 150, 190]));
     expect(whole.end).toEqual({ ok: true, value: { totalSamples: 3_080_000, durationSeconds: 192.5 } });
     expect(whole.checkpoints.map(({ restart }) => restart?.entry !== undefined)).toEqual([true, true, true]);
     await expectSame(file, whole);
   });
 
-  it('about packets in the same bytes, which end at the same one', { timeout: 60_000 }, async () => {
+  it('about packets that share the same bytes', { timeout: 60_000 }, async () => {
     const next = random(1);
     const noise = Array.from({ length: 10 }, () => Uint8Array.from({ length: 4000 }, () => Math.floor(next() * 256)));
     const packets = times(400, noise).flat();
@@ -215,7 +216,7 @@ describe('another process gives the same warnings', () => {
     const stco = find(movie, 'stco') + 8;
     for (let i = 0; i < view.getUint32(stco); i++) view.setUint32(stco + 4 + 4 * i, view.getUint32(stco + 4));
     const file = movie.subarray(0, 4_000_001);
-    const whole = await readAll(file, ports, placesIn([100, 195]));
+    const whole = await readAll(file, ports, samplesAt([100, 195]));
     expect(whole.samples).toHaveLength(2000 * 2000);
     expect(whole.end).toMatchObject({ value: { warning: expect.stringMatching(/same bytes again and again/) } });
     await expectSame(file, whole);
@@ -230,14 +231,14 @@ describe('a source that cannot seek', () => {
     return packetMovie({ ...entry, packets: times(packets, silence), ticksPerPacket: 2000, isIndexLast });
   };
 
-  it('is read to the end where the index is in front', async () => {
+  it('is read to the end if the index is before the packets', async () => {
     const recording = await open(await movie(false, 3000));
     if (!recording.ok) throw new Error(recording.error.message);
     expect(await collect(recording.value.samples())).toHaveLength(3000 * 2000);
     expect(recording.value.end).toEqual({ ok: true, value: { totalSamples: 6_000_000, durationSeconds: 375 } });
   });
 
-  it('with its index at the end needs one that can, which shows at once', async () => {
+  it('causes SeekNeeded if the MP4 index is after the packets', async () => {
     const file = await movie(true, 3000);
     const source = memorySource(file, false);
     const opened = Recording.open(source, ports);
@@ -247,7 +248,7 @@ describe('a source that cannot seek', () => {
     expect(seekable.samples).toHaveLength(6_000_000);
   });
 
-  it('with the table of a Core Audio file after its packets needs one that can, which shows at once', async () => {
+  it('causes SeekNeeded if the table of a Core Audio file is after the packets', async () => {
     const head = cafFile({ formatId: 'alac', bytesPerPacket: 0, declaredBytes: 20 << 20 }, []);
     const source = memorySource(concat(head, new Uint8Array(30 << 20)), false);
     await expect(Recording.open(source, ports)).rejects.toThrow(SeekNeeded);
@@ -267,15 +268,15 @@ describe('a source that cannot seek', () => {
     expect(bytes).toBeLessThan(2 << 20);
   });
 
-  it('is read where the index at the end lies in the blocks that are held', async () => {
+  it('is read if the index at the end is in a buffered block', async () => {
     const recording = await open(await movie(true, 1000));
     if (!recording.ok) throw new Error(recording.error.message);
     expect(await collect(recording.value.samples())).toHaveLength(2_000_000);
   });
 
-  it('continues from a checkpoint by reading up to there', async () => {
+  it('continues from a checkpoint by reading from the start', async () => {
     const file = concat(...times(75, formatFixture('mp3-8000-mono.mp3')));
-    const whole = await readAll(file, ports, placesIn([193.5]));
+    const whole = await readAll(file, ports, samplesAt([193.5]));
     const recording = await open(file, whole.checkpoints[0]);
     if (!recording.ok) throw new Error(recording.error.message);
     const rest = await collect(recording.value.samples());
@@ -284,20 +285,20 @@ describe('a source that cannot seek', () => {
 });
 
 describe('the head of a recording', () => {
-  it('is known before the first sample', async () => {
+  it('is available before the first sample', async () => {
     const recording = await openRecording(formatFixture('mp4-heaac-44100-mono.m4a'), ports);
     expect(recording.facts).toEqual({ format: 'mp4', codec: 'aac', sampleRateHz: 44_100, channels: 1 });
     expect(() => recording.end).toThrow(/has not ended/);
     recording.close();
   });
 
-  it('of an empty file is none', async () => {
+  it('is a failure for an empty file', async () => {
     const opened = await Recording.open(memorySource(new Uint8Array(0)), ports);
     expect(opened).toEqual({ ok: false, error: { kind: 'empty', message: 'The file is empty.' } });
   });
 });
 
-it('decoders and the resampler are closed also when the reader stops early', async () => {
+it('closes decoders and the resampler if the reader stops early', async () => {
   let open = 0;
   const counted = <T extends { close(): void }>(made: T): T => {
     open++;

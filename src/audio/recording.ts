@@ -21,30 +21,24 @@ import { mpegTs } from './containers/mpeg-ts.ts';
 import { ogg } from './containers/ogg.ts';
 import { wav } from './containers/wav.ts';
 import { Decoding, type Restart } from './decode.ts';
-import { nameForeign, UNKNOWN } from './sniff.ts';
+import { rejectKnownFormat, UNKNOWN } from './sniff.ts';
 
-/**
- * Formats with a clear magic come first; ADTS and MPEG audio, which have none, are recognised by a chain of frame
- * headers.
- */
+/** Formats with a distinct magic first; ADTS and MPEG audio are recognised by a chain of frame headers. */
 const CONTAINERS: readonly Container[] = [wav, flac, aiff, caf, amr, mp4, matroska, ogg, mpegTs, adts, mp3];
 
-/** Bytes after the tags that detection reads. */
+/** Bytes after the tags that `detect` reads. */
 const HEAD_BYTES = 1 << 16;
-/** Zeros before the audio, left by recorders and broken tags. */
+/** Zeros before the audio, from recorders and broken tags. */
 const MAX_ZERO_BYTES = 4 << 20;
-/** Other bytes before the audio: the rest of a tag that states too small a size, mostly a picture. */
+/** Other bytes before the audio: the rest of a tag whose stated size is too small, mostly a picture. */
 const MAX_JUNK_BYTES = 1 << 20;
 /** Successive heads overlap by half, so that no chain of the longest frames is cut in two. */
 const JUNK_STEP_BYTES = HEAD_BYTES / 2;
-/** After junk, frames must fill most of this number of bytes: a few come by chance in a program or an archive. */
+/** After junk, frames must fill most of this number of bytes: programs and archives contain a few by chance. */
 const PROOF_BYTES = 1 << 18;
 const PROOF_SHARE = 0.5;
 
-/**
- * Detects the format from the content (never from a name) and reads its head. Failures of the source are thrown as they
- * come.
- */
+/** Detects the format from the content (never from a name) and reads its head. @throws the errors of the source */
 export async function openPart(reader: BlockReader, decoders: DecoderPort): Promise<AudioResult<Part>> {
   try {
     return advised(await detect(reader, decoders));
@@ -56,7 +50,7 @@ export async function openPart(reader: BlockReader, decoders: DecoderPort): Prom
 
 export const DAMAGED_SIZE = fail('corrupt', 'The file is damaged: it states an impossible size.');
 
-/** Adds advice where another coding would help: not for encryption or values out of bounds. */
+/** Adds advice if another coding would help: not for encryption or values out of bounds. */
 function advised(opened: AudioResult<Part>): AudioResult<Part> {
   if (opened.ok || opened.error.kind !== 'unsupported') return opened;
   const { kind, message } = opened.error;
@@ -67,7 +61,7 @@ function advised(opened: AudioResult<Part>): AudioResult<Part> {
 async function detect(reader: BlockReader, decoders: DecoderPort): Promise<AudioResult<Part>> {
   const startByte = await skipHeadTags(reader);
   const head = await readHead(reader, startByte);
-  const known = CONTAINERS.find((candidate) => candidate.hasMagic && candidate.detect(head)) ?? nameForeign(head);
+  const known = CONTAINERS.find((candidate) => candidate.hasMagic && candidate.detect(head)) ?? rejectKnownFormat(head);
   if (known) return 'open' in known ? known.open(reader, startByte, decoders) : known;
   const stream = bareStream(head);
   if (stream) return stream.open(reader, startByte, decoders);
@@ -120,11 +114,11 @@ export interface AudioPorts {
   readonly resampler: ResamplerPort;
 }
 
-/** What the head of a recording says. */
+/** Facts from the head of a recording. */
 export interface RecordingFacts {
   readonly format: string;
   readonly codec: string;
-  /** Of the decoded samples. */
+  /** Rate of the decoded samples. */
   readonly sampleRateHz: number;
   readonly channels: number;
 }
@@ -133,13 +127,13 @@ export interface RecordingFacts {
 export interface Checkpoint {
   /** The next sample at 16 kHz. */
   readonly sample: number;
-  /** Absent where decoding begins at the start of the file. */
+  /** Absent if decoding begins at the start of the file. */
   readonly restart?: Restart;
 }
 
-/** Result of a whole recording. */
+/** Result of a complete recording. */
 export interface RecordingEnd {
-  /** At 16 kHz: all outputs whose time is before the end of the recording. */
+  /** At 16 kHz: all samples whose time is before the end of the recording. */
   readonly totalSamples: number;
   readonly durationSeconds: number;
   readonly warning?: string;
@@ -149,10 +143,7 @@ function ofChannel(decoder: DecoderPort, channel: number | undefined): DecoderPo
   return channel === undefined ? decoder : { channel, open: (spec) => decoder.open({ ...spec, channel }) };
 }
 
-/**
- * One forward pass over a recording: 16 kHz mono samples. A sample does not depend on where the pass began, to the bit
- * (`decode.ts`).
- */
+/** One forward pass over a recording: 16 kHz mono samples, bit-identical from any checkpoint (`decode.ts`). */
 export class Recording {
   #end: RecordingEnd | undefined;
 
@@ -160,16 +151,17 @@ export class Recording {
     readonly facts: RecordingFacts,
     private readonly reader: BlockReader,
     private readonly decoding: Decoding,
-    private readonly where: string,
+    private readonly displayName: string,
     private readonly resampler: ResamplerPort,
     private readonly firstSample: number,
   ) {}
 
   /**
-   * Detects the format from the content (never from a name). Failures of the source are thrown as they come.
+   * Detects the format from the content (never from a name).
    *
-   * @param from where another process stopped, from `checkpointAt`
+   * @param from state of another process, from `checkpointAt`
    * @param channel to decode, from 0; the mean of all if absent
+   * @throws the errors of the source
    */
   static async open(
     source: ByteSource,
@@ -183,23 +175,23 @@ export class Recording {
     try {
       const part = await openPart(reader, ofChannel(ports.decoder, channel));
       if (!part.ok) return part;
-      const { format, codec, sampleRateHz, channels, where } = part.value;
+      const { format, codec, sampleRateHz, channels, displayName } = part.value;
       const decoding = await Decoding.open(reader, part.value, from?.restart);
       isOpen = true;
       const facts = { format, codec, sampleRateHz, channels };
-      return ok(new Recording(facts, reader, decoding, where, ports.resampler, from?.sample ?? 0));
+      return ok(new Recording(facts, reader, decoding, displayName, ports.resampler, from?.sample ?? 0));
     } finally {
       if (!isOpen) reader.close();
     }
   }
 
-  /** Bytes of the file that have been read so far. */
+  /** Bytes of the file read so far. */
   get readBytes(): number {
     return this.reader.readBytes;
   }
 
   /**
-   * Where another process must begin to get the samples from `sample` on. Call in ascending order, for samples that
+   * State from which another process gets the samples from `sample`. Call in ascending order, for samples that
    * `samples` has yielded.
    */
   checkpointAt(sample: number): Checkpoint {
@@ -207,13 +199,13 @@ export class Recording {
     return restart ? { sample, restart } : { sample };
   }
 
-  /** Result after the last sample; an error if there was none. */
+  /** Result after the last sample; a failure if there was none. */
   get end(): AudioResult<RecordingEnd> {
     if (!this.#end) throw new Error('the recording has not ended');
-    return this.#end.totalSamples > 0 ? ok(this.#end) : fail('no_samples', `${this.where} has no samples in it.`);
+    return this.#end.totalSamples > 0 ? ok(this.#end) : fail('no_samples', `${this.displayName} has no samples in it.`);
   }
 
-  /** Samples at 16 kHz in blocks of any length, views that the next block may overwrite. */
+  /** Samples at 16 kHz in blocks of any length; the next block may overwrite a block. */
   async *samples(): AsyncGenerator<Float32Array> {
     const rateHz = this.facts.sampleRateHz;
     let sample = this.firstSample;

@@ -18,7 +18,7 @@ const repeated = (head: number[], frameBytes: number) =>
 const ports = audioPorts();
 const probe = (bytes: Uint8Array) => probeAudio(memorySource(bytes), ports.decoder);
 
-describe('files that are not decoded are named', () => {
+describe('names unsupported formats', () => {
   it.each<[string, Uint8Array]>([
     ['a Windows Media file', magic([0x30, 0x26, 0xb2, 0x75, 0x8e, 0x66, 0xcf, 0x11])],
     ['an AVI file', magic('RIFF\0\0\0\0AVI LIST')],
@@ -53,7 +53,7 @@ describe('files that are not decoded are named', () => {
   });
 });
 
-describe('containers with nothing in them are named', () => {
+describe('names the fault of empty containers', () => {
   it.each<[string, string, Uint8Array]>([
     ['corrupt', 'The MP4 file has no index', magic('\0\0\0\x20ftypM4A \0\0\0\0')],
     ['corrupt', 'The MP4 file has no index', magic('\0\0\0\x14ftypqt  ')],
@@ -69,7 +69,7 @@ describe('containers with nothing in them are named', () => {
   });
 });
 
-describe('files without sound are named', () => {
+describe('names files without audio', () => {
   it.each<[string, Uint8Array]>([
     ['a web page', text('<!DOCTYPE html>\n<html lang="en"><head></head></html>')],
     ['a web page', text('\ufeff  \n<HTML><body>Sign in</body></HTML>')],
@@ -101,7 +101,7 @@ describe('files without sound are named', () => {
     expect(await probe(new Uint8Array(0))).toMatchObject({ ok: false, error: { kind: 'empty' } });
   });
 
-  it('bytes that are nothing known', async () => {
+  it('unknown bytes', async () => {
     for (const bytes of [
       new Uint8Array(1),
       new Uint8Array(100_000),
@@ -113,7 +113,7 @@ describe('files without sound are named', () => {
   });
 });
 
-it('what is refused for its coding inside another format is told what to send, what is out of bounds is not', async () => {
+it('advises on formats for an unsupported coding, but not for values out of bounds', async () => {
   const wav = (tag: number, sampleRateHz: number) =>
     probe(wavFile({ sampleRateHz, channels: 1, tag, bits: 16 }, new Uint8Array(3200)));
   expect(await wav(0xff, 16000)).toMatchObject({
@@ -124,19 +124,19 @@ it('what is refused for its coding inside another format is told what to send, w
   });
 });
 
-it('sound after two bytes that begin AC-3 is read', async () => {
+it('reads audio after the two sync bytes of AC-3', async () => {
   const mp3 = readFileSync('test/fixtures/conversation.mp3');
   expect(await probe(concat(Uint8Array.of(0x0b, 0x77), mp3.subarray(100_000)))).toMatchObject({ ok: true });
 });
 
-it('a tag in front hides nothing', async () => {
+it('recognises a web page after a tag', async () => {
   expect(await probe(concat(id3v2(100), text('<html></html>')))).toMatchObject({
     ok: false,
     error: { message: expect.stringContaining('a web page') },
   });
 });
 
-it('text is told by its bytes', () => {
+it('recognises text by its bytes', () => {
   expect(textKind(new Uint8Array(0))).toBeUndefined();
   expect(textKind(Uint8Array.of(0x41, 0))).toBeUndefined();
   expect(textKind(Uint8Array.of(0x41, 0xc3))).toBe('text');

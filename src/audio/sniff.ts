@@ -16,7 +16,7 @@ const startsBytes =
 
 const bytesAt = (head: Uint8Array, at: number, ...bytes: number[]) => bytes.every((byte, i) => head[at + i] === byte);
 
-/** Sync words of DTS, as bytes and as words of 16 bits, whole and with 14 bits of each used. */
+/** Sync words of DTS in both byte orders, with 16 and 14 bits used of each word. */
 const DTS_SYNCS = [
   [0x7f, 0xfe, 0x80, 0x01],
   [0xfe, 0x7f, 0x01, 0x80],
@@ -29,7 +29,7 @@ const AC3_KILOBITS = [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 
 const AC3_RATES_HZ = [48000, 44100, 32000];
 const AC3_FRAME_SAMPLES = 1536;
 
-/** AC-3 or E-AC-3: a frame, and where it says that it ends the sync word of the next. */
+/** Whether AC-3 or E-AC-3 begins: a frame, and the sync word of the next one at its end. */
 function isBareAc3(head: Uint8Array): boolean {
   if (!bytesAt(head, 0, 0x0b, 0x77)) return false;
   return bytesAt(head, ac3FrameBytes(head), 0x0b, 0x77);
@@ -41,11 +41,11 @@ function ac3FrameBytes(head: Uint8Array): number {
   const rateHz = AC3_RATES_HZ[head[4] >> 6];
   const size = head[4] & 0x3f;
   const words = Math.floor((AC3_KILOBITS[size >> 1] * 1000 * AC3_FRAME_SAMPLES) / (16 * rateHz));
-  // At 44.1 kHz no whole number of words makes a frame: one of the two sizes has one word more.
+  // At 44.1 kHz the frame size is no integer: one of the two sizes has one word more.
   return 2 * (words + (rateHz === 44100 ? size & 1 : 0));
 }
 
-/** Audio and video that is recognised, but not decoded. Containers that are decoded are asked before this list. */
+/** Audio and video formats that are recognised, but not supported. Supported containers are tried before this list. */
 const KNOWN_MEDIA: readonly KnownFormat[] = [
   { name: 'a Windows Media file', matches: startsBytes(0x30, 0x26, 0xb2, 0x75, 0x8e, 0x66, 0xcf, 0x11) },
   { name: 'an AVI file', matches: (head) => hasAscii(head, 0, 'RIFF') && hasAscii(head, 8, 'AVI ') },
@@ -79,7 +79,7 @@ const KNOWN_MEDIA: readonly KnownFormat[] = [
   },
 ];
 
-/** Files that hold no sound at all. */
+/** Formats without audio. */
 const KNOWN_OTHER: readonly KnownFormat[] = [
   { name: 'a PDF document', matches: starts('%PDF') },
   { name: 'a ZIP archive or an office document', matches: starts('PK\x03\x04') },
@@ -92,8 +92,8 @@ const KNOWN_OTHER: readonly KnownFormat[] = [
   { name: 'a WebP image', matches: (head) => hasAscii(head, 0, 'RIFF') && hasAscii(head, 8, 'WEBP') },
 ];
 
-/** Says what a file is that no container knows from its magic; undefined when nothing is recognised. */
-export function nameForeign(head: Uint8Array): Failure | undefined {
+/** The failure that names a known unsupported format; undefined if nothing is recognised. */
+export function rejectKnownFormat(head: Uint8Array): Failure | undefined {
   const media = KNOWN_MEDIA.find((known) => known.matches(head));
   if (media) return fail('unsupported', `The file is ${media.name}, which is not supported yet.`);
   const other = KNOWN_OTHER.find((known) => known.matches(head));
@@ -102,13 +102,13 @@ export function nameForeign(head: Uint8Array): Failure | undefined {
   return text === undefined ? undefined : fail('not_audio', `The file is ${text}, not audio.`);
 }
 
-/** The answer when nothing at all is recognised. */
+/** The failure if nothing is recognised. */
 export const UNKNOWN: { readonly ok: false; readonly error: AudioError } = fail(
   'not_audio',
   'The file is not audio in a known format.',
 );
 
-/** 'a web page', 'JSON' …, or undefined when the bytes are not text. */
+/** 'a web page', 'JSON' …; undefined if the bytes are no text. */
 export function textKind(head: Uint8Array): string | undefined {
   if (head.length === 0) return undefined;
   const bytes = head.subarray(0, 1024);
@@ -127,7 +127,7 @@ export function textKind(head: Uint8Array): string | undefined {
   return 'text';
 }
 
-/** Valid UTF-8, except that the last character may be cut off. */
+/** Whether the bytes are valid UTF-8; the last character may be truncated. */
 function isUtf8(bytes: Uint8Array): boolean {
   for (let i = 0; i < bytes.length; ) {
     const byte = bytes[i];

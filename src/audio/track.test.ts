@@ -7,7 +7,7 @@ import { openTrack, packetCounter } from './track.ts';
 
 const track: TrackCodec = { codec: 'aac', sampleRateHz: 48_000, channels: 1, extraData: Uint8Array.of(0x11, 0x90) };
 
-/** Tries a track of packets of one byte, of which those up to a number are zeros, which do not decode. */
+/** Tries a track of packets of one byte. The first `damaged` packets are zeros, which do not decode. */
 async function attempt(packets: number, damaged: number) {
   let decodes = 0;
   const decoders: DecoderPort = {
@@ -26,11 +26,14 @@ async function attempt(packets: number, damaged: number) {
     }
   }
   const reader = new BlockReader(memorySource(new Uint8Array(packets).fill(1, damaged)));
-  return { result: await openTrack(reader, decoders, { format: 'mp4', where: 'The file', track, walk }), decodes };
+  return {
+    result: await openTrack(reader, decoders, { format: 'mp4', displayName: 'The file', track, walk }),
+    decodes,
+  };
 }
 
-it('a hole at the beginning of a file, however long, is not taken for a wrong decoder', async () => {
-  const found = { ok: true, value: { sampleRateHz: 48_000 } };
+it('opens a track after damage of any length at the beginning', async () => {
+  const opened = { ok: true, value: { sampleRateHz: 48_000 } };
   for (const [packets, damaged] of [
     [3, 0],
     [100, 63],
@@ -38,22 +41,22 @@ it('a hole at the beginning of a file, however long, is not taken for a wrong de
     [1000, 800],
     [200_000, 170_000],
   ]) {
-    expect((await attempt(packets!, damaged!)).result).toMatchObject(found);
+    expect((await attempt(packets!, damaged!)).result).toMatchObject(opened);
   }
 });
 
-it('where nothing decodes little is tried', async () => {
+it('tries fewer than 600 of a million packets if none decodes', async () => {
   const { result, decodes } = await attempt(1_000_000, 1_000_000);
   expect(result).toMatchObject({ ok: false, error: { kind: 'corrupt' } });
   expect(decodes).toBeLessThan(600);
 });
 
-it('refuses Opus with too many channels for the memory of two decoders: it threw in the middle', async () => {
+it('rejects Opus with too many channels for the memory of two decoders', async () => {
   const opus: TrackCodec = { codec: 'opus', sampleRateHz: 48_000, channels: 33, extraData: new Uint8Array(0) };
   async function* walk(): PacketWalk {}
   const reader = new BlockReader(memorySource(new Uint8Array(1)));
   const { decoder } = audioPorts();
-  const opened = await openTrack(reader, decoder, { format: 'ogg', where: 'The Ogg file', track: opus, walk });
+  const opened = await openTrack(reader, decoder, { format: 'ogg', displayName: 'The Ogg file', track: opus, walk });
   expect(opened).toMatchObject({
     ok: false,
     error: { kind: 'unsupported', message: 'The Ogg file has 33 channels; of Opus, 1 to 32 are supported.' },
@@ -65,7 +68,7 @@ const WHOLE = 3;
 const INDEPENDENT = 0;
 const DEPENDENT = 1;
 
-/** A frame of E-AC-3 that is its header and nothing else. @param blocksCode 0 to 3 for 1, 2, 3 and 6 blocks */
+/** A frame of E-AC-3 with a header and no content. @param blocksCode 0 to 3 for 1, 2, 3 and 6 blocks */
 function eac3Frame(blocksCode: number, streamType = INDEPENDENT, substream = 0, bytes = 64): Uint8Array {
   const frame = new Uint8Array(bytes);
   const words = bytes / 2 - 1;
@@ -73,7 +76,7 @@ function eac3Frame(blocksCode: number, streamType = INDEPENDENT, substream = 0, 
   return frame;
 }
 
-describe('E-AC-3', () => {
+describe('the samples of an E-AC-3 packet', () => {
   const track = { codec: 'eac3', sampleRateHz: 48_000, channels: 2, extraData: new Uint8Array(0) } as const;
   const { headBytes, count } = packetCounter(track, 1536, true);
   const samplesOf = (...frames: Uint8Array[]) => {
@@ -81,29 +84,29 @@ describe('E-AC-3', () => {
     return count(packet.subarray(0, headBytes), packet.length);
   };
 
-  it('of one frame', () => {
+  it('are those of a single frame', () => {
     expect(samplesOf(eac3Frame(WHOLE))).toBe(1536);
     expect(samplesOf(eac3Frame(SIXTH))).toBe(256);
   });
 
-  it('of short frames: all of them count', () => {
+  it('are the sum of its short frames', () => {
     expect(samplesOf(...Array.from({ length: 6 }, () => eac3Frame(SIXTH, INDEPENDENT, 0, 2000)))).toBe(1536);
     expect(samplesOf(eac3Frame(2), eac3Frame(2))).toBe(1536);
   });
 
-  it('of more channels of the same time, or of another program: these add nothing', () => {
+  it('do not include dependent streams or other programs', () => {
     expect(samplesOf(eac3Frame(WHOLE), eac3Frame(WHOLE, DEPENDENT))).toBe(1536);
     expect(samplesOf(eac3Frame(WHOLE), eac3Frame(WHOLE, INDEPENDENT, 1))).toBe(1536);
     expect(samplesOf(eac3Frame(2), eac3Frame(2, DEPENDENT), eac3Frame(2), eac3Frame(2, DEPENDENT))).toBe(1536);
     expect(samplesOf(eac3Frame(WHOLE, DEPENDENT))).toBe(0);
   });
 
-  it('with AC-3 as its core', () => {
+  it('are those of an AC-3 core', () => {
     const core = Uint8Array.of(0x0b, 0x77, 0, 0, 0, 8 << 3, 0, 0);
     expect(samplesOf(core, eac3Frame(WHOLE, DEPENDENT))).toBe(1536);
   });
 
-  it('that is none, or cut off', () => {
+  it('are 0 for bytes that are no frame or a truncated one', () => {
     expect(samplesOf(new Uint8Array(100))).toBe(0);
     expect(samplesOf(eac3Frame(WHOLE).subarray(0, 5))).toBe(0);
     expect(samplesOf(eac3Frame(2), new Uint8Array(100))).toBe(768);

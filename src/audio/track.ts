@@ -25,8 +25,8 @@ import {
 import { pcmDecoder } from './pcm.ts';
 
 /**
- * @param packetSamples what every packet decodes to, for codecs where that is so
- * @param isStart whether the first packet counted is the first of the track
+ * @param packetSamples samples of every packet, for codecs with a constant number
+ * @param isStart whether the first counted packet is the first of the track
  */
 export function packetCounter(track: TrackCodec, packetSamples: number, isStart: boolean): PacketCounter {
   const from = (headBytes: number, count: PacketCounter['count']): PacketCounter => ({
@@ -64,13 +64,12 @@ export function packetCounter(track: TrackCodec, packetSamples: number, isStart:
 }
 
 /**
- * Frames with ADTS headers, whose rate may change: one lasts 1024 samples at the rate of its core, whatever the decoder
- * makes of it. Where that is no whole number of samples at the rate of the first frame, the rest goes over to the next,
- * and only where none is left a reader may begin.
+ * Frames with ADTS headers, whose rate may change: a frame lasts 1024 samples at its core rate. A fraction of a sample
+ * at the rate of the first frame is carried over to the next frame; a reader may begin only where it is 0.
  */
 function adtsCounter(coreRateHz: number, packetSamples: number): PacketCounter {
   let rateHz = coreRateHz;
-  /** In parts of `rateHz`. */
+  /** Carried fraction of a sample, in units of 1 / `rateHz`. */
   let rest = 0;
   return {
     headBytes: ADTS_HEADER_BYTES,
@@ -79,9 +78,9 @@ function adtsCounter(coreRateHz: number, packetSamples: number): PacketCounter {
     },
     count(head) {
       const isFrame = adtsFrameBytesAt(head, 0, adtsLockAt(head, 0)) > 0;
-      const found = isFrame ? parseAdtsHeader(head, 0).coreRateHz : rateHz;
-      if (found !== rateHz) rest = 0;
-      rateHz = found;
+      const frameRateHz = isFrame ? parseAdtsHeader(head, 0).coreRateHz : rateHz;
+      if (frameRateHz !== rateHz) rest = 0;
+      rateHz = frameRateHz;
       const parts = packetSamples * coreRateHz + rest;
       rest = parts % rateHz;
       return (parts - rest) / rateHz;
@@ -90,7 +89,8 @@ function adtsCounter(coreRateHz: number, packetSamples: number): PacketCounter {
 }
 
 /**
- * Samples come out where two blocks overlap, so the first packet gives none, and a jump must know the block in front.
+ * The output is the overlap of two blocks: the first packet gives no samples, and a count from the middle needs the
+ * size of the previous block.
  */
 function vorbisCounter(headers: Uint8Array, isStart: boolean): PacketCounter {
   const modes = parseVorbisModes(headers);
@@ -112,7 +112,7 @@ function vorbisCounter(headers: Uint8Array, isStart: boolean): PacketCounter {
   };
 }
 
-/** The number of samples that an ALAC frame states when it is shorter than the others. */
+/** The number of samples that an ALAC frame states if it is shorter than the others. */
 function alacFrameSamples(head: Uint8Array): number | undefined {
   // 3 bits element, 4 bits instance, 12 bits unused, then 1 bit: a length of 32 bits follows after 3 more bits.
   if (head.length < 7 || (head[2] & 0x10) === 0) return undefined;
@@ -122,14 +122,14 @@ function alacFrameSamples(head: Uint8Array): number | undefined {
 const EAC3_BLOCKS = [1, 2, 3, 6];
 
 /**
- * All frames of a packet (ATSC A/52 annex E §2.3.1): short ones come several together, six blocks in all. Frames of
- * dependent streams (more channels of the same time) and of other programs add none.
+ * Samples of all frames of a packet (ATSC A/52 annex E §2.3.1): a packet may have several short frames, six blocks in
+ * total. Frames of dependent streams (further channels) and of other programs add none.
  */
 function eac3PacketSamples(packet: Uint8Array): number {
   let samples = 0;
   for (let at = 0; at + EAC3_HEAD_BYTES <= packet.length; ) {
     if (packet[at] !== 0x0b || packet[at + 1] !== 0x77) break;
-    // AC-3 as the core of E-AC-3: what is behind it in the packet belongs to it.
+    // AC-3 as the core of E-AC-3: the rest of the packet belongs to the core.
     if (packet[at + 5] >> 3 <= 10) return samples + AC3_FRAME_SAMPLES;
     samples += eac3FrameSamples(packet, at);
     at += 2 * ((u16be(packet, at + 2) & 0x7ff) + 1);
@@ -147,45 +147,48 @@ function eac3FrameSamples(packet: Uint8Array, at: number): number {
   return EAC3_BLOCK_SAMPLES * (packet[at + 4] >> 6 === 3 ? 6 : EAC3_BLOCKS[(packet[at + 4] >> 4) & 3]);
 }
 
-/** One track of packets, as its container finds it. */
+/** One track of packets, from its container. */
 interface Track {
   readonly format: string;
   /** 'The MP4 file', for messages. */
-  readonly where: string;
+  readonly displayName: string;
   readonly track: TrackCodec;
   walk(faults: Faults, entry?: number): PacketWalk;
-  /** Gets what the walk to the first packets met. */
+  /** Receives the faults of the walk to the first packets. */
   readonly trial?: Faults;
 }
 
-/** Decoders of Opus with more channels take up to 15 MB each; the module has 32 MB for all that an isolate decodes. */
+/** An Opus decoder with this number of channels takes up to 15 MB; the module has 32 MB for all decoders. */
 const MAX_OPUS_CHANNELS = 32;
 
-/** Checks a track and decodes its first packets, which show its true rate. */
+/** Checks a track and decodes its first packets to find its true rate. */
 export async function openTrack(
   reader: BlockReader,
   decoders: DecoderPort,
-  { format, where, track, walk, trial: met = {} }: Track,
+  { format, displayName, track, walk, trial: faults = {} }: Track,
 ): Promise<AudioResult<Part>> {
   const { codec, channels } = track;
   if (channels < 1 || channels > MAX_CHANNELS) {
-    return fail('unsupported', `${where} has ${channels} channels; 1 to ${MAX_CHANNELS} are supported.`);
+    return fail('unsupported', `${displayName} has ${channels} channels; 1 to ${MAX_CHANNELS} are supported.`);
   }
   if (codec === 'opus' && channels > MAX_OPUS_CHANNELS) {
-    return fail('unsupported', `${where} has ${channels} channels; of Opus, 1 to ${MAX_OPUS_CHANNELS} are supported.`);
+    return fail(
+      'unsupported',
+      `${displayName} has ${channels} channels; of Opus, 1 to ${MAX_OPUS_CHANNELS} are supported.`,
+    );
   }
   if (!isUsableRate(track.sampleRateHz)) {
-    return fail('unsupported', `${where} has a sample rate of ${track.sampleRateHz} Hz, which is not supported.`);
+    return fail('unsupported', `${displayName} has a sample rate of ${track.sampleRateHz} Hz, which is not supported.`);
   }
   if (track.extraData.length > MAX_PRIVATE_BYTES) {
-    return fail('corrupt', `${where} has a damaged header: what it says about its codec is too long.`);
+    return fail('corrupt', `${displayName} has a damaged header: what it says about its codec is too long.`);
   }
-  const trial = await tryDecoder(reader, track, decoders, walk(met), where);
+  const trial = await tryDecoder(reader, track, decoders, walk(faults), displayName);
   if (!trial.ok) return trial;
   const { sampleRateHz, packetSamples } = trial.value;
   return ok({
     format,
-    where,
+    displayName,
     codec,
     sampleRateHz,
     channels,
@@ -195,7 +198,7 @@ export async function openTrack(
   });
 }
 
-/** @throws when the decoder refuses the private data; `tryDecoder` finds that out */
+/** @throws if the decoder rejects the private data */
 function openDecoder(
   { codec, pcm, sampleRateHz, channels, extraData }: TrackCodec,
   decoders: DecoderPort,
@@ -205,16 +208,16 @@ function openDecoder(
   return decoders.open({ codec, sampleRateHz, channels, extraData });
 }
 
-/** Packets at the beginning that are tried. */
+/** Number of packets at the beginning that are tried. */
 const FIRST_TRIES = 64;
 /**
- * Where all of them fail, the beginning may be a hole in the file: some more are tried each time that an eighth as many
- * packets have passed.
+ * If all of them fail, the beginning may be damaged: this number is tried again each time the number of walked packets
+ * has grown by an eighth.
  */
 const FURTHER_TRIES = 6;
 const PASSED_SHIFT = 3;
-/** Packets that must decode. */
-const ENOUGH = 3;
+/** Number of packets that must decode. */
+const MIN_DECODED = 3;
 
 interface Trial {
   readonly sampleRateHz: number;
@@ -222,19 +225,19 @@ interface Trial {
 }
 
 /**
- * Decodes the first packets that can be: only the decoder knows the true rate of HE-AAC, and whether the private data
- * is any good.
+ * Decodes the first decodable packets: only the decoder knows the true rate of HE-AAC, and whether the private data are
+ * valid.
  *
- * @param where 'The MP4 file', for the message
+ * @param displayName 'The MP4 file', for the message
  */
 async function tryDecoder(
   reader: BlockReader,
   track: TrackCodec,
   decoders: DecoderPort,
   walk: PacketWalk,
-  where: string,
+  displayName: string,
 ): Promise<AudioResult<Trial>> {
-  const refused = fail('corrupt', `${where} holds audio (${track.codec.toUpperCase()}) that cannot be decoded.`);
+  const refused = fail('corrupt', `${displayName} holds audio (${track.codec.toUpperCase()}) that cannot be decoded.`);
   let decoder: PacketDecoder;
   try {
     decoder = openDecoder(track, decoders);
@@ -253,20 +256,20 @@ async function tryDecoder(
         const samples = decoder.decode(await packetBytes(reader, packet, MAX_PACKET_BYTES)).length;
         if (samples > 0) decoded++;
         packetSamples = Math.max(packetSamples, samples);
-        if (decoded >= ENOUGH) break search;
+        if (decoded >= MIN_DECODED) break search;
         if (--triesLeft > 0) continue;
         if (decoded > 0 && nextTry === 0) break search;
-        // One that decodes by chance among others is no sound.
+        // A single packet that decodes by chance is no audio.
         decoded = 0;
         nextTry = packets + (packets >> PASSED_SHIFT);
         triesLeft = FURTHER_TRIES;
       }
     }
-    if (packets === 0) return fail('no_samples', `${where} has no samples in it.`);
+    if (packets === 0) return fail('no_samples', `${displayName} has no samples in it.`);
     if (decoded === 0) return refused;
     const { sampleRateHz } = decoder;
     if (!isUsableRate(sampleRateHz)) {
-      return fail('unsupported', `${where} has a sample rate of ${sampleRateHz} Hz, which is not supported.`);
+      return fail('unsupported', `${displayName} has a sample rate of ${sampleRateHz} Hz, which is not supported.`);
     }
     return ok({ sampleRateHz, packetSamples });
   } finally {
@@ -274,32 +277,32 @@ async function tryDecoder(
   }
 }
 
-/** Tracks that are tried: of one without a packet the whole file is walked to see that. */
-const MOST_TRIED = 4;
+/** Number of tracks that are tried: for a track without packets the whole file is walked. */
+const MAX_TRIED_TRACKS = 4;
 
 /**
- * The first track that can be read. Films have their sound in several codings, some of which are not decoded, and
- * recorders leave tracks that nothing was written to. What is wrong with the first is said in any case.
+ * The first readable track. Films have their audio in several codings, some of which are not supported, and recorders
+ * leave empty tracks. The fault of the first track becomes a warning, or the failure if no track is readable.
  */
 export async function firstReadable<T>(
   tracks: readonly T[],
   open: (track: T) => Promise<AudioResult<Part>>,
 ): Promise<AudioResult<Part>> {
-  const [first, ...others] = tracks.slice(0, MOST_TRIED);
+  const [first, ...others] = tracks.slice(0, MAX_TRIED_TRACKS);
   const opened = await open(first);
   if (opened.ok || (opened.error.kind !== 'unsupported' && opened.error.kind !== 'no_samples')) return opened;
   const { kind, message } = opened.error;
   for (const track of others) {
     const other = await open(track);
     if (!other.ok) continue;
-    const instead =
+    const substitution =
       kind === 'no_samples'
         ? 'An audio track of the file has no samples in it; another one was read instead.'
         : `${message} Another one of its audio tracks was read instead.`;
     const { warnings } = other.value;
     return ok({
       ...other.value,
-      warnings: async (faults, end) => [instead, ...((await warnings?.(faults, end)) ?? [])],
+      warnings: async (faults, end) => [substitution, ...((await warnings?.(faults, end)) ?? [])],
     });
   }
   return opened;

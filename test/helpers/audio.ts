@@ -110,11 +110,11 @@ export async function probeAudio(source: ByteSource, decoder: DecoderPort): Prom
   const reader = new BlockReader(source);
   const part = await openPart(reader, decoder);
   if (!part.ok) return part;
-  const { format, codec, sampleRateHz, channels, where } = part.value;
+  const { format, codec, sampleRateHz, channels, displayName } = part.value;
   const decoding = await Decoding.open(reader, part.value);
   for await (const _ of decoding.blocks());
   const { totalSamples, warning } = decoding.end;
-  if (totalSamples === 0) return fail('no_samples', `${where} has no samples in it.`);
+  if (totalSamples === 0) return fail('no_samples', `${displayName} has no samples in it.`);
   const durationSeconds = totalSamples / sampleRateHz;
   return ok({ format, codec, sampleRateHz, channels, totalSamples, durationSeconds, ...(warning && { warning }) });
 }

@@ -16,11 +16,11 @@ async function samplesOf(options: AiffOptions, data: ArrayLike<number>): Promise
   return [...(await readSourceRate(aiffFile(options, data), await indexOf(options, data), ports))];
 }
 
-describe('samples', () => {
+describe('AIFF samples', () => {
   it.each<[string, AiffOptions, number[], number[]]>([
     ['8 bits', { bits: 8 }, [0x40, 0xc0], [0.5, -0.5]],
     ['16 bits', { bits: 16 }, [0x40, 0, 0xc0, 0], [0.5, -0.5]],
-    ['12 bits, on the left', { bits: 12 }, [0x40, 0x10], [0.5 + 16 / 32768]],
+    ['12 bits, left-aligned', { bits: 12 }, [0x40, 0x10], [0.5 + 16 / 32768]],
     ['24 bits', { bits: 24 }, [0x80, 0, 0, 0x40, 0, 1], [-1, 0.5 + 1 / 8388608]],
     ['32 bits', { bits: 32 }, [0xc0, 0, 0, 0], [-0.5]],
     ['NONE', { type: 'NONE', bits: 16 }, [0x40, 0], [0.5]],
@@ -36,15 +36,15 @@ describe('samples', () => {
     expect(await samplesOf(options, data)).toEqual(expected);
   });
 
-  it('stand after the offset of the sound chunk, and in either order of the chunks', async () => {
+  it('are read after the offset of the sound chunk, in either order of the chunks', async () => {
     const options = { isSoundFirst: true, skippedBytes: 5, extra: [...Buffer.from('NAME'), 0, 0, 0, 3, 1, 2, 3, 0] };
     expect(await samplesOf(options, [0x40, 0, 0x20, 0])).toEqual([0.5, 0.25]);
     expect(await indexOf({ rateHz: 192_000 }, [0, 0])).toMatchObject({ sampleRateHz: 192_000, format: 'aiff' });
   });
 });
 
-describe('lengths', () => {
-  it('of a sound chunk that is cut off or unknown: what is there, with a warning', async () => {
+describe('the length of AIFF', () => {
+  it('is that of the file if the sound chunk is truncated or of unknown size, with a warning', async () => {
     const data = new Uint8Array(2000);
     expect(await indexOf({ declaredBytes: 5008 }, data)).toMatchObject({
       totalSamples: 1000,
@@ -58,7 +58,7 @@ describe('lengths', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('the AIFF reader rejects', () => {
   it.each<[AiffOptions, string, RegExp]>([
     [{ type: 'MAC6' }, 'unsupported', /'MAC6'/],
     [{ type: 'ima4', channels: 3 }, 'unsupported', /3 channels/],
@@ -74,7 +74,7 @@ describe('what is refused', () => {
     });
   });
 
-  it('a file without one of its chunks', async () => {
+  it('a file with a missing chunk', async () => {
     const file = aiffFile({}, new Uint8Array(100));
     for (const length of [12, 20, 37, 45]) {
       expect(await probeAudio(memorySource(file.slice(0, length)), ports.decoder)).toMatchObject({ ok: false });

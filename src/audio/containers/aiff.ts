@@ -5,7 +5,7 @@ import { type Container, shapeFault, trailingFileWarning } from '../container.ts
 import { blockPackets, ima4Blocks, pcmBlocks } from '../frame-walker.ts';
 import { effectsOfLayout, MAX_LAYOUT_BYTES, type PcmLayout, pcmDecoder } from '../pcm.ts';
 
-/** How the samples are coded. */
+/** Coding of the samples. */
 type AiffFormat =
   | { readonly kind: 'pcm'; readonly sampleRateHz: number; readonly pcm: PcmLayout }
   /** IMA ADPCM of QuickTime: packets of 34 bytes a channel. */
@@ -14,7 +14,7 @@ type AiffFormat =
 interface AiffHeader {
   readonly format: AiffFormat;
   readonly dataOffset: number;
-  /** Bytes of sound that are really there. */
+  /** Bytes of audio that are in the file. */
   readonly dataBytes: number;
   readonly warning?: string;
 }
@@ -24,14 +24,14 @@ const MAX_CHUNKS = 1000;
 
 const DAMAGED = fail('corrupt', 'The header of the AIFF file is damaged.');
 
-/** AIFF and AIFF-C: finds the format and where the samples are. The two chunks may come in either order. */
+/** AIFF and AIFF-C: finds the format and the samples, whose chunks may come in either order. */
 async function readAiffHeader(reader: BlockReader, startByte: number): Promise<AudioResult<AiffHeader>> {
   const isCompressed = hasAscii(await reader.peek(startByte, 12), 8, 'AIFC');
   let format: AiffFormat | undefined;
   let layout: Uint8Array = new Uint8Array(0);
-  let sound: { readonly dataOffset: number; readonly declared: number | undefined } | undefined;
+  let data: { readonly dataOffset: number; readonly declared: number | undefined } | undefined;
   let offset = startByte + 12;
-  for (let count = 0; count < MAX_CHUNKS && !(format && sound); count++) {
+  for (let count = 0; count < MAX_CHUNKS && !(format && data); count++) {
     const head = await reader.peek(offset, 8);
     if (head.length < 8) break;
     const size = u32be(head, 4);
@@ -48,15 +48,15 @@ async function readAiffHeader(reader: BlockReader, startByte: number): Promise<A
       const bytes = await reader.peek(body, 8);
       if (bytes.length < 8) break;
       const skipped = 8 + u32be(bytes, 0);
-      // Writers to a pipe cannot know the size and leave 0; with nothing in it, it is 8.
-      sound = { dataOffset: body + skipped, declared: size === 0 ? undefined : Math.max(0, size - skipped) };
+      // Writers to a pipe do not know the size and write 0; the size of an empty chunk is 8.
+      data = { dataOffset: body + skipped, declared: size === 0 ? undefined : Math.max(0, size - skipped) };
     }
     offset = body + size + (size & 1);
   }
   if (!format) return DAMAGED;
   if (format.kind === 'pcm') format = withEffects(format, layout);
-  if (!sound) return fail('no_samples', 'The AIFF file has no samples in it.');
-  const { dataOffset, declared } = sound;
+  if (!data) return fail('no_samples', 'The AIFF file has no samples in it.');
+  const { dataOffset, declared } = data;
   const available = Math.max(0, reader.sizeBytes - dataOffset);
   if (declared !== undefined && declared <= available) {
     return ok({ format, dataOffset, dataBytes: declared });
@@ -65,13 +65,13 @@ async function readAiffHeader(reader: BlockReader, startByte: number): Promise<A
   return ok({ format, dataOffset, dataBytes: available, warning });
 }
 
-/** The format without the channels that a layout in a chunk of Core Audio's calls low-frequency effects. */
+/** The format with the low-frequency effects channels of a Core Audio layout. */
 function withEffects(format: AiffFormat & { kind: 'pcm' }, layout: Uint8Array): AiffFormat {
   const effects = effectsOfLayout(layout, format.pcm.channels);
   return effects.length > 0 ? { ...format, pcm: { ...format.pcm, effects } } : format;
 }
 
-/** Sizes from here on are written by those that do not know. */
+/** Writers that do not know the size write this or a larger value. */
 const STREAMED_FROM = 0x7fff0000;
 const STREAMED_WARNING =
   'The header of the AIFF file does not say how long the recording is; everything up to the end of the file was used.';
@@ -101,15 +101,15 @@ function parseCommon(bytes: Uint8Array, isCompressed: boolean): AudioResult<Aiff
   return ok({ kind: 'pcm', sampleRateHz, pcm: { ...sample, channels } });
 }
 
-/** The sample format of a compression type; samples of odd widths stand on the left of the next whole byte. */
+/** The sample format of a compression type; samples of odd widths are left-aligned in whole bytes. */
 function sampleOf(type: string, bits: number): Omit<PcmLayout, 'channels'> | undefined {
-  const whole = Math.ceil(bits / 8);
+  const bytesPerSample = Math.ceil(bits / 8);
   switch (type) {
     case 'NONE':
     case 'twos':
-      return { encoding: 'signed', bytesPerSample: whole, isBigEndian: true };
+      return { encoding: 'signed', bytesPerSample, isBigEndian: true };
     case 'sowt':
-      return { encoding: 'signed', bytesPerSample: whole };
+      return { encoding: 'signed', bytesPerSample };
     case 'in24':
       return { encoding: 'signed', bytesPerSample: 3, isBigEndian: true };
     case 'in32':
@@ -158,11 +158,11 @@ export const aiff: Container = {
     const { sampleRateHz } = format;
     const common = {
       format: 'aiff',
-      where: 'The AIFF file',
+      displayName: 'The AIFF file',
       sampleRateHz,
       async warnings() {
-        const behind = dataOffset + dataBytes + (dataBytes & 1);
-        const isJoined = hasAscii(await reader.peek(behind, 4), 0, 'FORM');
+        const end = dataOffset + dataBytes + (dataBytes & 1);
+        const isJoined = hasAscii(await reader.peek(end, 4), 0, 'FORM');
         return [
           ...(warning === undefined ? [] : [warning]),
           ...(isJoined ? [trailingFileWarning('The AIFF file')] : []),

@@ -7,7 +7,7 @@ const ports = audioPorts();
 const nb = formatFixture('amr-nb-8000-mono.amr');
 const wb = formatFixture('amr-wb-16000-mono.amr');
 
-/** Types of the frames of an AMR file: 7 is 12.2 kbit/s, 8 comfort noise, 15 nothing sent. */
+/** Types of the frames of an AMR file: 7 is 12.2 kbit/s, 8 comfort noise, 15 not transmitted. */
 function frameTypes(file: Uint8Array): number[] {
   const types: number[] = [];
   for (let at = 6; at < file.length; at += types.at(-1) === 7 ? 32 : types.at(-1) === 8 ? 6 : 1)
@@ -17,8 +17,8 @@ function frameTypes(file: Uint8Array): number[] {
 
 const isSilent = (samples: Float32Array) => samples.every((value) => value === 0);
 
-describe('frames without speech', () => {
-  it('keep the clock: comfort noise and what was not sent are silence', async () => {
+describe('AMR frames without speech', () => {
+  it('become silence of the same length', async () => {
     const file = formatFixture('amr-nb-dtx-8000-mono.amr');
     const index = await indexOf(file);
     const types = frameTypes(file);
@@ -36,7 +36,7 @@ describe('frames without speech', () => {
     expect(silent.filter(Boolean).length).toBeGreaterThan(10);
   });
 
-  it('of AMR-WB: comfort noise, lost speech, nothing sent', async () => {
+  it('become silence in AMR-WB', async () => {
     const noise = new Uint8Array(6);
     noise[0] = (9 << 3) | 4;
     const cut = 9 + 33 * 100;
@@ -49,7 +49,7 @@ describe('frames without speech', () => {
   });
 });
 
-describe('damage', () => {
+describe('damage in AMR', () => {
   it('is skipped up to the next chain of frames, with a warning', async () => {
     const file = concat(nb.slice(0, 6 + 32 * 50), new Uint8Array(500).fill(0xff), nb.slice(6 + 32 * 50));
     expect(await indexOf(file)).toMatchObject({
@@ -58,7 +58,7 @@ describe('damage', () => {
     });
   });
 
-  it('of zeros is no sound: each 13 of them were 20 ms', async () => {
+  it('of zeros is not read as frames', async () => {
     for (const [file, magic, frameBytes, name] of [
       [nb, 6, 32, 'AMR'],
       [wb, 9, 33, 'AMR-WB'],
@@ -77,7 +77,7 @@ describe('damage', () => {
     }
   });
 
-  it('zeros in front of a border between the blocks that a file is read in are those after it', async () => {
+  it('of zeros across a block border of the reader is not read as frames', async () => {
     const before = concat(...Array.from({ length: 7 }, () => nb.slice(6)));
     for (const zeros of [5, 12, 13, 20]) {
       const lead = new Uint8Array((1 << 20) - 6 - before.length - zeros);
@@ -86,13 +86,13 @@ describe('damage', () => {
     }
   });
 
-  it('tags after the sound are none', async () => {
+  it('is not reported for tags after the audio', async () => {
     const index = await indexOf(concat(nb, id3v1()));
     expect(index.durationSeconds).toBe(5);
     expect(index.warning).toBeUndefined();
   });
 
-  it('at the end: the cut frame is left out, with a warning', async () => {
+  it('at the end removes the truncated frame, with a warning', async () => {
     expect(await indexOf(wb.slice(0, wb.length - 1))).toMatchObject({
       totalSamples: 249 * 320,
       warning: expect.stringMatching(/AMR-WB file ends before/),
@@ -100,7 +100,7 @@ describe('damage', () => {
   });
 });
 
-it('several channels, and files without a frame, are refused', async () => {
+it('rejects AMR files with several channels or without frames', async () => {
   for (const [text, kind] of [
     ['#!AMR_MC1.0\n', 'unsupported'],
     ['#!AMR-WB_MC1.0\n', 'unsupported'],

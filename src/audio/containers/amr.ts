@@ -3,7 +3,7 @@ import { hasAscii } from '../bytes.ts';
 import type { Container } from '../container.ts';
 import { type FrameSyntax, framePackets, frameWarnings } from '../frame-walker.ts';
 
-/** The two codecs of the AMR family (RFC 4867 §5: files of one channel). */
+/** The two codecs of the AMR family (RFC 4867 §5, files of one channel). */
 type AmrCodec = 'amr-nb' | 'amr-wb';
 
 export interface AmrFamily {
@@ -13,10 +13,7 @@ export interface AmrFamily {
   readonly sampleRateHz: number;
   /** 20 ms. */
   readonly frameSamples: number;
-  /**
-   * Frame length by frame type, header included; 0 for types that do not exist. Comfort noise and lost frames are among
-   * them.
-   */
+  /** Frame length by frame type including the header, also of comfort noise and lost frames; 0 for undefined types. */
   readonly frameBytes: readonly number[];
 }
 
@@ -42,13 +39,12 @@ const AMR_FAMILIES: readonly AmrFamily[] = [
 export const familyOf = (codec: AmrCodec): AmrFamily =>
   AMR_FAMILIES[0].codec === codec ? AMR_FAMILIES[0] : AMR_FAMILIES[1];
 
-/** Tags after the sound that begin like a frame. */
+/** Tags after the audio that begin like a frame. */
 const TAGS = ['TAG', 'LYRICSBEGIN'];
 
 /**
- * A header has 1 bit that is 0, 4 bits of type, 1 of quality, and 2 that are 0: a chain must be long to prove anything.
- * Zeros alone are no frame, although their header says the shortest type of damaged speech: they are what is left of
- * lost sectors, or fill up a file.
+ * A header has a zero bit, 4 bits of type, 1 of quality, and two zero bits: only a long chain is evidence. Zeros alone
+ * are no frame, although they are a valid header of damaged speech: lost sectors and padding of files are zeros.
  */
 const amrSyntax = ({ frameBytes }: AmrFamily): FrameSyntax => ({
   headerBytes: 1,
@@ -69,8 +65,8 @@ function isZero(bytes: Uint8Array, from: number, length: number): boolean {
 }
 
 /**
- * AMR and AMR-WB files of one channel. Frames without speech (comfort noise, lost, nothing sent) are silence of the
- * same length: the decoder makes no noise, and the clock continues.
+ * AMR and AMR-WB files of one channel. Frames without speech (comfort noise, lost, not transmitted) become silence of
+ * the same length.
  */
 export const amr: Container = {
   format: 'amr',
@@ -86,7 +82,7 @@ export const amr: Container = {
     const firstByte = startByte + magic.length;
     return ok({
       format: 'amr',
-      where: `The ${name} file`,
+      displayName: `The ${name} file`,
       codec,
       sampleRateHz,
       channels: 1,

@@ -21,7 +21,7 @@ const samplesOf = async (options: CafOptions, data: ArrayLike<number>) => {
   return [...(await readSourceRate(file, await indexOf(file), ports))];
 };
 
-/** The packets of an ADTS file without their headers, and the cookie that says what these said. */
+/** The packets of an ADTS file without their headers, and a cookie with the content of the headers. */
 function fromAdts(adts: Uint8Array, repeats: number) {
   const packets: Uint8Array[] = [];
   for (let at = 0; at < adts.length; ) {
@@ -50,7 +50,7 @@ function fromAdts(adts: Uint8Array, repeats: number) {
   return { cookie, lengths: all.map(({ length }) => length), data: concat(...all), packets: packets.length };
 }
 
-it('bytes after the sound that are no chunk refuse nothing', async () => {
+it('accepts bytes after the audio that are no chunk', async () => {
   const file = cafFile({}, [0x40, 0, 0xc0, 0]);
   const tails = [0xff, 0x80, 0, 0x41].map((byte) => new Uint8Array(100).fill(byte));
   for (const tail of [...tails, new TextEncoder().encode(`data${'\xff'.repeat(30)}`)]) {
@@ -61,7 +61,7 @@ it('bytes after the sound that are no chunk refuse nothing', async () => {
   }
 });
 
-describe('uncompressed samples', () => {
+describe('uncompressed samples of Core Audio files', () => {
   it.each<[string, CafOptions, number[], number[]]>([
     ['16 bits, big-endian', {}, [0x40, 0, 0xc0, 0], [0.5, -0.5]],
     ['16 bits, little-endian', { flags: 2 }, [0, 0x40], [0.5]],
@@ -75,7 +75,7 @@ describe('uncompressed samples', () => {
     expect(await samplesOf(options, data)).toEqual(expected);
   });
 
-  it('of unknown length, or cut off: what is there, with a warning', async () => {
+  it('with an unknown or too long declared length are used to the end, with a warning', async () => {
     for (const declaredBytes of [-1, 9999]) {
       expect(await indexOf(cafFile({ declaredBytes }, new Uint8Array(201)))).toMatchObject({
         totalSamples: 100,
@@ -85,7 +85,7 @@ describe('uncompressed samples', () => {
   });
 });
 
-it('IMA ADPCM: the table says how many samples of the last packet count, and no more than there are', async () => {
+it('limits IMA ADPCM to the valid frames of the packet table', async () => {
   const options: CafOptions = { formatId: 'ima4', bytesPerPacket: 34, framesPerPacket: 64 };
   const data = new Uint8Array(2 * 34);
   for (const [validFrames, totalSamples] of [
@@ -98,12 +98,12 @@ it('IMA ADPCM: the table says how many samples of the last packet count, and no 
   }
 });
 
-describe('packets with a table', () => {
-  // 30 s, so that a decoder starts again in between.
+describe('Core Audio packets with a table', () => {
+  // 30 s, so that a decoder is restarted in between.
   const { cookie, lengths, data, packets } = fromAdts(formatFixture('adts-aac-16000-mono.aac'), 8);
   const base: CafOptions = { formatId: 'aac ', bytesPerPacket: 0, framesPerPacket: 1024, cookie };
 
-  it('AAC: priming is cut, valid frames count, wherever the table stands', async () => {
+  it('AAC: priming and frames after the valid ones are cut, for a table at either end', async () => {
     const total = lengths.length * 1024;
     for (const isTableLast of [false, true]) {
       const table = { lengths, validFrames: total - 2112 - 500, primingFrames: 2112 };
@@ -121,7 +121,7 @@ describe('packets with a table', () => {
     }
   });
 
-  it('HE-AAC has the rate of the decoder', async () => {
+  it('HE-AAC: the sample rate is that of the decoder', async () => {
     const he = fromAdts(formatFixture('adts-heaac-44100-mono.aac'), 1);
     const options: CafOptions = { ...base, rateHz: 22050, cookie: he.cookie };
     const file = cafFile(
@@ -135,7 +135,7 @@ describe('packets with a table', () => {
     expect(worstDifference(await readSourceRate(file, index, ports), all.subarray(2000, 82_000))).toBe(0);
   });
 
-  it('Opus, as in voice messages of phones: frames count at 24 kHz, and the sound is that of OGG', async () => {
+  it('Opus: frames are counted at 24 kHz, and the samples equal those of OGG', async () => {
     const ogg = formatFixture('ogg-opus-speech-mono.opus');
     const reader = new BlockReader(memorySource(ogg));
     const stream = await readStream(reader, 0);
@@ -159,12 +159,12 @@ describe('packets with a table', () => {
     expect(worstDifference(await readSourceRate(file, index, ports), expected)).toBe(0);
   });
 
-  it('a table that promises more than the data hold: what is there, with a warning', async () => {
+  it('warn of a table with more packets than the data contain', async () => {
     const file = cafFile({ ...base, packets: { lengths, validFrames: 0 } }, data.slice(0, data.length >> 1));
     expect(await indexOf(file)).toMatchObject({ warning: expect.stringMatching(/ends before/) });
   });
 
-  it('without table or cookie is refused', async () => {
+  it('are rejected without a table or a cookie', async () => {
     const good = { lengths, validFrames: 0 };
     for (const options of [
       base,
@@ -179,7 +179,7 @@ describe('packets with a table', () => {
   });
 });
 
-it('what is refused is named', async () => {
+it('names the unsupported feature of a rejected Core Audio file', async () => {
   for (const [options, message] of [
     [{ formatId: 'ilbc' }, /'ilbc'/],
     [{ formatId: 'opus', channels: 3, packets: { lengths: [100], validFrames: 0 } }, /Opus with 3 channels/],

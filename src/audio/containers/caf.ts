@@ -7,7 +7,7 @@ import {
   MAX_PACKET_BYTES,
   type PacketWalk,
   type Part,
-  type Piece,
+  type PlayedSpan,
   type RawPacket,
   shapeFault,
   type TrackCodec,
@@ -15,7 +15,7 @@ import {
 } from '../container.ts';
 import { blockPackets, ima4Blocks, pcmBlocks } from '../frame-walker.ts';
 import { type EffectsChannels, effectsOfLayout, MAX_LAYOUT_BYTES, type PcmLayout, pcmDecoder } from '../pcm.ts';
-import { onePiece } from '../playback.ts';
+import { oneSpan } from '../playback.ts';
 import { openTrack } from '../track.ts';
 
 /** The description chunk (Apple Core Audio Format 1.0, 'desc'). */
@@ -23,7 +23,7 @@ interface CafDescription {
   readonly sampleRateHz: number;
   readonly formatId: string;
   readonly formatFlags: number;
-  /** 0 where packets differ in length: the packet table has their lengths. */
+  /** 0 if packets differ in length: the packet table has their lengths. */
   readonly bytesPerPacket: number;
   readonly framesPerPacket: number;
   readonly channels: number;
@@ -35,14 +35,14 @@ interface CafPacketTable {
   readonly packets: number;
   readonly validFrames: number;
   readonly primingFrames: number;
-  /** Where the lengths stand, and where they end. */
+  /** Start and end of the packet lengths in the file. */
   readonly offset: number;
   readonly endByte: number;
 }
 
 interface CafHeader {
   readonly description: CafDescription;
-  /** Codec private data ('kuki'); empty where there is none. */
+  /** Codec private data ('kuki'); may be empty. */
   readonly cookie: Uint8Array;
   readonly packetTable?: CafPacketTable;
   readonly effects: EffectsChannels;
@@ -75,8 +75,8 @@ async function readCafHeader(reader: BlockReader, startByte: number): Promise<Au
     const size = i64be(head, 4);
     const body = offset + 12;
     if (data && type === 'caff') break;
-    // Only sound that is being written may be of unknown length; it is the last chunk. What follows the sound and is no
-    // chunk is not missed.
+    // Only the data chunk of an unfinished file may have an unknown length; it is the last chunk. Bytes after the audio
+    // that are no chunk are ignored.
     if (size < 0 && (data || type !== 'data')) {
       if (data) break;
       return DAMAGED;
@@ -96,14 +96,14 @@ async function readCafHeader(reader: BlockReader, startByte: number): Promise<Au
       if (bytes.length < TABLE_HEADER_BYTES || size < TABLE_HEADER_BYTES) return DAMAGED;
       packetTable = parsePacketTable(bytes, body, Math.min(reader.sizeBytes, body + size));
     } else if (type === 'data' && !data) {
-      // A table after the packets would be found by reading all of them for nothing.
+      // Without seeking, a table after the packets would be found only by reading all packets first.
       const needsTable = !packetTable && description?.bytesPerPacket === 0;
       if (size > 0 && needsTable && reader.isOneWay(offset, body + size))
-        throw new SeekNeeded('the table is behind the packets');
-      // After a count of edits.
+        throw new SeekNeeded('the table is after the packets');
+      // The data follow a 4-byte edit count.
       data = { dataOffset: body + 4, ...extent(reader.sizeBytes - body - 4, size < 0 ? undefined : size - 4) };
     }
-    // What stands after the sound is needed only where packets differ in length.
+    // Chunks after the audio are needed only if packets differ in length.
     if (size < 0 || (data && description && description.bytesPerPacket > 0)) break;
     offset = body + size;
   }
@@ -136,29 +136,29 @@ function extent(available: number, declared: number | undefined): { dataBytes: n
   if (declared !== undefined && declared <= available) return { dataBytes: declared };
   const warning =
     declared === undefined
-      ? 'The header of the Core Audio file does not say how long the recording is; everything up to the end of the file was used.'
+      ? 'The header of the Core Audio file does not say how long the recording is; ' +
+        'everything up to the end of the file was used.'
       : TRUNCATED_WARNING;
   return { dataBytes: Math.max(0, available), warning };
 }
 
 const TRUNCATED_WARNING = 'The Core Audio file ends before its header says; the part that is there was used.';
 
-/** Whether the first bytes are those of a Core Audio file. */
 const isCaf = (head: Uint8Array): boolean => hasAscii(head, 0, 'caff');
 
-/** Where the coded data and the lengths of their packets lie. */
-interface PacketPlaces {
+/** Positions of the coded data and of the packet lengths. */
+interface PacketLayout {
   readonly table: Pick<CafPacketTable, 'packets' | 'offset' | 'endByte'>;
   readonly dataOffset: number;
   readonly dataEndByte: number;
 }
 
-/** Bytes of the table read at a time. */
+/** Bytes of the table in one read. */
 const TABLE_BYTES = 2048;
-/** A length is coded in groups of seven bits, the highest first; five groups are more than any packet needs. */
+/** A length is coded in groups of seven bits, the highest first; no packet needs more than five. */
 const MAX_LENGTH_BYTES = 5;
 
-/** The lengths in the table, in order; ends where one is none. */
+/** The lengths in the table, in order, up to the first invalid one. */
 async function* readLengths(reader: BlockReader, from: number, endByte: number): AsyncGenerator<number[]> {
   for (let position = from; position < endByte; ) {
     const wanted = Math.min(TABLE_BYTES, endByte - position);
@@ -182,14 +182,14 @@ async function* readLengths(reader: BlockReader, from: number, endByte: number):
   }
 }
 
-/** The packets, from the one at `entry` in the data on. */
-async function* walkPackets(reader: BlockReader, places: PacketPlaces, entry = places.dataOffset): PacketWalk {
-  let left = places.table.packets;
-  let offset = places.dataOffset;
-  for await (const batch of readLengths(reader, places.table.offset, places.table.endByte)) {
+/** The packets from the one at byte `entry`. */
+async function* walkPackets(reader: BlockReader, layout: PacketLayout, entry = layout.dataOffset): PacketWalk {
+  let left = layout.table.packets;
+  let offset = layout.dataOffset;
+  for await (const batch of readLengths(reader, layout.table.offset, layout.table.endByte)) {
     const packets: RawPacket[] = [];
     for (const length of batch) {
-      if (left-- <= 0 || offset + length > places.dataEndByte) {
+      if (left-- <= 0 || offset + length > layout.dataEndByte) {
         if (packets.length > 0) yield { packets };
         return;
       }
@@ -200,14 +200,14 @@ async function* walkPackets(reader: BlockReader, places: PacketPlaces, entry = p
   }
 }
 
-const WHERE = 'The Core Audio file';
+const DISPLAY_NAME = 'The Core Audio file';
 
 type CafCodec = 'alac' | 'aac' | 'opus';
 
-/** What a decoder needs, by coding. */
+/** Parses the header of each coding. */
 const TRACK_OF = { alac: alacOf, aac: aacOf, opus: opusOf };
 
-/** Opens a file that holds ALAC, AAC or Opus in packets whose lengths are in a table. */
+/** Opens a file with ALAC, AAC or Opus in packets whose lengths are in a table. */
 async function openCoded(
   reader: BlockReader,
   header: CafHeader,
@@ -215,58 +215,55 @@ async function openCoded(
   decoders: DecoderPort,
 ): Promise<AudioResult<Part>> {
   const { packetTable: table, dataOffset, dataBytes, warning } = header;
-  if (!table) return fail('corrupt', `${WHERE} has no table of its packets.`);
+  if (!table) return fail('corrupt', `${DISPLAY_NAME} has no table of its packets.`);
   const track = TRACK_OF[codec](header);
   if (!track.ok) return track;
-  const places = { table, dataOffset, dataEndByte: dataOffset + dataBytes };
+  const layout = { table, dataOffset, dataEndByte: dataOffset + dataBytes };
   const opened = await openTrack(reader, decoders, {
     format: 'caf',
-    where: WHERE,
+    displayName: DISPLAY_NAME,
     track: track.value,
-    walk: (_, entry) => walkPackets(reader, places, entry),
+    walk: (_, entry) => walkPackets(reader, layout, entry),
   });
   if (!opened.ok) return opened;
   const scale = opened.value.sampleRateHz / header.description.sampleRateHz;
   return ok({
     ...opened.value,
-    heard: () => heardOf(table, scale),
+    playedSpans: () => playedSpansOf(table, scale),
     warnings: (_, { packets }) => [
-      ...(packets < table.packets ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
+      ...(packets < table.packets ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
       ...(warning === undefined || warning === TRUNCATED_WARNING ? [] : [warning]),
     ],
   });
 }
 
 /**
- * Valid and priming frames count at the rate of the description; the decoder's may be higher: twice as high for AAC, 48
- * kHz for Opus.
+ * Valid and priming frames are counted at the rate of the description. The decoder's rate may be higher: twice as high
+ * for AAC, 48 kHz for Opus.
  */
-function heardOf(table: CafPacketTable, scale: number): readonly Piece[] {
+function playedSpansOf(table: CafPacketTable, scale: number): readonly PlayedSpan[] {
   const from = Math.max(0, Math.round(table.primingFrames * scale));
   const valid = Math.round(table.validFrames * scale);
-  return onePiece(from, valid > 0 ? from + valid : undefined);
+  return oneSpan(from, valid > 0 ? from + valid : undefined);
 }
 
-/** An ALAC cookie is the bare configuration, or wrapped in the atoms that QuickTime put around it. */
+/** An ALAC cookie is the bare configuration, or the configuration in QuickTime atoms. */
 function alacOf({ cookie, description }: CafHeader): AudioResult<TrackCodec> {
   const at = hasAscii(cookie, 4, 'frma') ? 24 : hasAscii(cookie, 4, 'alac') ? 12 : 0;
   const track = alacTrack(cookie.subarray(at));
-  if (!track) return fail('corrupt', `${WHERE} has a damaged header of its ALAC track.`);
+  if (!track) return fail('corrupt', `${DISPLAY_NAME} has a damaged header of its ALAC track.`);
   return ok({ ...track, sampleRateHz: description.sampleRateHz });
 }
 
 function aacOf({ cookie, description }: CafHeader): AudioResult<TrackCodec> {
   const found = decoderConfig(cookie);
-  return aacTrack(found?.privateData ?? new Uint8Array(0), description.channels, WHERE);
+  return aacTrack(found?.privateData ?? new Uint8Array(0), description.channels, DISPLAY_NAME);
 }
 
-/**
- * As voice messages of phones hold it. How the channels of more than two are mixed is in a cookie whose layout nobody
- * tells.
- */
+/** Opus as in voice messages of phones. The cookie that maps more than two channels is undocumented. */
 function opusOf({ description: { channels } }: CafHeader): AudioResult<TrackCodec> {
   if (channels > 2) {
-    return fail('unsupported', `${WHERE} holds Opus with ${channels} channels, which is not supported.`);
+    return fail('unsupported', `${DISPLAY_NAME} holds Opus with ${channels} channels, which is not supported.`);
   }
   return ok({ codec: 'opus', sampleRateHz: OPUS_RATE_HZ, channels, extraData: opusHeadOf(channels) });
 }
@@ -297,7 +294,7 @@ export const caf: Container = {
   },
 };
 
-/** Codings whose packets are all of one length. */
+/** Opens a coding whose packets have a constant length. */
 function openPlain(reader: BlockReader, header: CafHeader, decoders: DecoderPort): AudioResult<Part> {
   const { description, dataOffset, dataBytes, packetTable, effects, warning } = header;
   const { sampleRateHz, channels, formatId } = description;
@@ -311,7 +308,7 @@ function openPlain(reader: BlockReader, header: CafHeader, decoders: DecoderPort
   }
   const common = {
     format: 'caf',
-    where: 'The Core Audio file',
+    displayName: 'The Core Audio file',
     sampleRateHz,
     channels,
     async warnings() {
@@ -339,7 +336,7 @@ function openPlain(reader: BlockReader, header: CafHeader, decoders: DecoderPort
     codec: 'adpcm-ima-qt',
     openDecoder: () => decoders.open({ codec: 'adpcm-ima-qt', sampleRateHz, channels }),
     walk: (_, entry) => blockPackets(blocks, entry),
-    heard: () => onePiece(0, valid > 0 ? valid : undefined),
+    playedSpans: () => oneSpan(0, valid > 0 ? valid : undefined),
   });
 }
 

@@ -19,20 +19,20 @@ async function decode(file: Uint8Array): Promise<{ index: Decoded; samples: Floa
   return { index, samples: await readRange(file, index, ports, 0, index.totalSamples) };
 }
 
-it('checksums are those of the CRC catalogue', () => {
+it('computes the checksums of the CRC catalogue', () => {
   const check = new TextEncoder().encode('123456789');
   expect(crc8(check, 0, 9)).toBe(0xf4); // CRC-8/SMBUS
   expect(crc16(check)).toBe(0xfee8); // CRC-16/UMTS
 });
 
-describe('whole files', () => {
+describe('complete FLAC files', () => {
   it.each<[string, FlacOptions]>([
     ['a fixed block size', {}],
     ['a short last block', { blockSamples: 1000 }],
     ['a variable block size', { blockSizes: [1024, 64, 4096, 333] }],
     ['tiny blocks, whose numbers take two bytes', { blockSamples: 16 }],
     ['an unknown length', { declaredSamples: 0 }],
-    ['a wrong length that is too short', { declaredSamples: 100 }],
+    ['a declared length that is too short', { declaredSamples: 100 }],
     ['numbers that do not start at 0', { firstNumber: 70_000 }],
   ])('with %s decode bit for bit', async (_name, options) => {
     const pcm = signal(20_000);
@@ -42,7 +42,7 @@ describe('whole files', () => {
     expect(samples).toEqual(expectedOf(pcm));
   });
 
-  it('with several channels give their mean', async () => {
+  it('with several channels decode to their mean', async () => {
     const pcm = signal(3000);
     const interleaved = Int16Array.from({ length: 9000 }, (_, i) => (i % 3 === 1 ? pcm[Math.floor(i / 3)] : 0));
     const { index, samples } = await decode(flacFile(interleaved, { channels: 3 }));
@@ -50,14 +50,14 @@ describe('whole files', () => {
     for (let i = 0; i < 3000; i++) expect(samples[i]).toBeCloseTo(pcm[i] / 32768 / 3, 6);
   });
 
-  it('with tags in front and after', async () => {
+  it('decode with tags before and after the audio', async () => {
     const pcm = signal(5000);
     const { index, samples } = await decode(concat(id3v2(3000), flacFile(pcm), id3v1()));
     expect(index.warning).toBeUndefined();
     expect(samples).toEqual(expectedOf(pcm));
   });
 
-  it('with further metadata', async () => {
+  it('decode with further metadata blocks', async () => {
     const pcm = signal(5000);
     const header = flacHeader(5000).slice();
     header[4] = 0;
@@ -68,12 +68,12 @@ describe('whole files', () => {
   });
 });
 
-describe('damaged files', () => {
+describe('damaged FLAC files', () => {
   const pcm = signal(20 * 1024);
   const frames = flacFrames(pcm);
   const header = flacHeader(pcm.length);
 
-  it('that end inside a frame give the frames in front of it, with a warning', async () => {
+  it('that end inside a frame decode up to it, with a warning', async () => {
     const file = concat(header, ...frames);
     const live = concat(flacHeader(0), ...frames);
     expect((await indexOf(live)).warning).toBeUndefined();
@@ -87,7 +87,7 @@ describe('damaged files', () => {
     }
   });
 
-  it('with a spoilt header in the middle keep the time: the frame becomes silence', async () => {
+  it('have silence for a frame with a damaged header', async () => {
     const spoilt = frames.map((frame) => frame.slice());
     spoilt[7][5] ^= 0x55;
     const { index, samples } = await decode(concat(header, ...spoilt));
@@ -98,28 +98,25 @@ describe('damaged files', () => {
     expect(samples.subarray(8 * 1024)).toEqual(expected.subarray(8 * 1024));
   });
 
-  it.each([0, 0x55])(
-    'with a hole of %i at the beginning keep the time: the first frames become silence',
-    async (fill) => {
-      const damaged = frames.map((frame, i) => (i < 3 ? frame.slice().fill(fill) : frame));
-      const file = concat(header, ...damaged);
-      const { index, samples } = await decode(file);
-      expect(index.warning).toBe('Damaged parts of the FLAC file, 0.2 s in all, were taken as silence.');
-      expect(samples).toEqual(expectedOf(pcm).fill(0, 0, 3 * 1024));
-      for (const from of [1, 3 * 1024 - 1, 3 * 1024, 5000]) {
-        expect(await readRange(file, index, ports, from, index.totalSamples)).toEqual(samples.subarray(from));
-      }
-    },
-  );
+  it.each([0, 0x55])('have silence for first frames that are overwritten with %i', async (fill) => {
+    const damaged = frames.map((frame, i) => (i < 3 ? frame.slice().fill(fill) : frame));
+    const file = concat(header, ...damaged);
+    const { index, samples } = await decode(file);
+    expect(index.warning).toBe('Damaged parts of the FLAC file, 0.2 s in all, were taken as silence.');
+    expect(samples).toEqual(expectedOf(pcm).fill(0, 0, 3 * 1024));
+    for (const from of [1, 3 * 1024 - 1, 3 * 1024, 5000]) {
+      expect(await readRange(file, index, ports, from, index.totalSamples)).toEqual(samples.subarray(from));
+    }
+  });
 
-  it('with frames missing keep the time', async () => {
+  it('have silence for missing frames', async () => {
     const { index, samples } = await decode(concat(header, ...frames.slice(0, 5), ...frames.slice(9)));
     expect(index.totalSamples).toBe(pcm.length);
     const expected = expectedOf(pcm).fill(0, 5 * 1024, 9 * 1024);
     expect(samples).toEqual(expected);
   });
 
-  it('with a spoilt inside keep the time', async () => {
+  it('keep the time after a frame with damaged samples', async () => {
     const spoilt = frames.map((frame) => frame.slice());
     spoilt[3].fill(0xaa, 20, 400);
     const { index, samples } = await decode(concat(header, ...spoilt));
@@ -127,7 +124,7 @@ describe('damaged files', () => {
     expect(samples.subarray(4 * 1024)).toEqual(expectedOf(pcm).subarray(4 * 1024));
   });
 
-  it('with a frame that does not decode have silence there, not the frame before', async () => {
+  it('have silence for a frame that does not decode', async () => {
     const spoilt = frames.map((frame) => frame.slice());
     // The first bit of a subframe is 0.
     spoilt[3][8] = 0xff;
@@ -136,7 +133,7 @@ describe('damaged files', () => {
     expect(samples).toEqual(expectedOf(pcm).fill(0, 3 * 1024, 4 * 1024));
   });
 
-  it('with frames of differing size missing keep the time: their headers count samples', async () => {
+  it('have silence for missing frames of variable size', async () => {
     const blockSizes = [1024, 64, 4096, 333];
     const various = flacFrames(pcm, { blockSizes });
     const file = concat(flacHeader(pcm.length, { blockSizes }), ...various.slice(0, 5), ...various.slice(7));
@@ -145,7 +142,7 @@ describe('damaged files', () => {
     expect(samples).toEqual(expectedOf(pcm).fill(0, 5517 + 1024, 5517 + 1024 + 64 + 4096));
   });
 
-  it('with ten seconds missing keep the time, wherever reading begins; more only by the length in the header, else it is another recording', async () => {
+  it('have silence for gaps up to 10 s, and longer ones if the declared length agrees', async () => {
     const long = signal(340_000);
     const all = flacFrames(long);
     const without = (from: number, to: number, declaredSamples = long.length) =>
@@ -160,7 +157,7 @@ describe('damaged files', () => {
     expect((await indexOf(without(100, 260, 0))).totalSamples).toBe(340_000 - 160 * 1024);
   });
 
-  it('with more than ten seconds spoilt keep the time: it was lost without a word where the header states no length', async () => {
+  it('have silence for more than 10 s of damaged frames, also without a declared length', async () => {
     const long = signal(340_000);
     const spoilt = flacFrames(long).map((frame, i) =>
       i >= 100 && i < 260 ? frame.map((_, at) => (at * 37 + 11) & 0x7f) : frame,
@@ -174,7 +171,7 @@ describe('damaged files', () => {
     }
   });
 
-  it('give the same samples if reading begins at a frame before damage: all that followed came too early', async () => {
+  it('give the same samples if reading begins at a frame before damage', async () => {
     const long = signal(340_000);
     const all = flacFrames(long, { blockSamples: 1600 });
     const options = { blockSamples: 1600 };
@@ -191,7 +188,7 @@ describe('damaged files', () => {
     }
   });
 
-  it('with rubbish after the audio are read to the last frame', async () => {
+  it('with extra bytes after the audio are read to the last frame', async () => {
     for (const length of [1, 100, 1000, 50_000]) {
       const { index, samples } = await decode(concat(header, ...frames, new Uint8Array(length)));
       expect(index.warning).toBeUndefined();
@@ -199,8 +196,8 @@ describe('damaged files', () => {
     }
   });
 
-  it('of frames whose insides look like headers are not torn apart', async () => {
-    // Samples that spell a frame header with a right checksum, again and again, with a number that is not the next one.
+  it('are not split at samples that look like frame headers', async () => {
+    // The samples repeat a frame header with a right checksum and a number that is not the next one.
     const fake = [...frames[15].subarray(0, 9)];
     const bytes = new Uint8Array(2 * 4096);
     for (let i = 0; i + fake.length <= bytes.length; i += 10) bytes.set(fake, i + 1);
@@ -211,25 +208,25 @@ describe('damaged files', () => {
   });
 });
 
-describe('concatenated files', () => {
+describe('concatenated FLAC files', () => {
   const first = signal(5000);
   const second = signal(9000, 2);
 
-  it('frames only: numbers start again', async () => {
+  it('are one recording without the header of the second', async () => {
     const file = concat(flacHeader(5000), ...flacFrames(first), ...flacFrames(second));
     const { index, samples } = await decode(file);
     expect(index.totalSamples).toBe(14_000);
     expect(samples).toEqual(Float32Array.from([...expectedOf(first), ...expectedOf(second)]));
   });
 
-  it('with their headers', async () => {
+  it('are one recording with both headers', async () => {
     const file = concat(flacFile(first), flacFile(second));
     const { index, samples } = await decode(file);
     expect(index.totalSamples).toBe(14_000);
     expect(samples).toEqual(Float32Array.from([...expectedOf(first), ...expectedOf(second)]));
   });
 
-  it('are the same from any start', async () => {
+  it('give the same samples from any start', async () => {
     const file = concat(flacFile(signal(170_000)), flacFile(signal(170_000, 1)));
     const { index, samples } = await decode(file);
     expect(index.totalSamples).toBe(340_000);
@@ -240,7 +237,7 @@ describe('concatenated files', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('the FLAC reader rejects', () => {
   it.each<[string, (header: Uint8Array) => void, string]>([
     ['another first block', (h) => h.fill(0x84, 4, 5), 'corrupt'],
     ['a rate of 0', (h) => h.fill(0, 18, 21), 'unsupported'],
@@ -252,7 +249,7 @@ describe('what is refused', () => {
     expect(await probeAudio(memorySource(header), ports.decoder)).toMatchObject({ ok: false, error: { kind } });
   });
 
-  it('a header that is cut', async () => {
+  it('a truncated header', async () => {
     for (const length of [4, 8, 41]) {
       const probed = await probeAudio(memorySource(flacHeader(1000).slice(0, length)), ports.decoder);
       expect(probed).toMatchObject({ ok: false, error: { kind: 'corrupt' } });

@@ -10,13 +10,13 @@ interface StreamInfo {
   readonly sampleRateHz: number;
   readonly channels: number;
   readonly bitsPerSample: number;
-  /** 0 when the encoder did not know. */
+  /** 0 if unknown to the encoder. */
   readonly totalSamples: number;
 }
 
 export const STREAM_INFO_BYTES = 34;
 
-/** The decoder's limit; 32-bit FLAC exists since 2022 and is hardly ever met. */
+/** The decoder's limit; 32-bit FLAC exists since 2022 and is rare. */
 const MAX_BITS = 24;
 
 /** @param bytes the 34 bytes of the block */
@@ -30,14 +30,14 @@ export function parseStreamInfo(bytes: Uint8Array): StreamInfo {
   };
 }
 
-/** Longest possible frame of `blockSamples`, bytes: samples as they are, one more bit for a side channel, headers. */
+/** Longest possible frame of `blockSamples`, bytes: verbatim samples, one more bit for a side channel, headers. */
 const maxFrameBytes = (info: StreamInfo, blockSamples: number): number =>
   Math.ceil((blockSamples * info.channels * (info.bitsPerSample + 1)) / 8) + 64 + 8 * info.channels;
 
 /** Metadata blocks walked; real files have fewer than twenty. */
 const MAX_METADATA_BLOCKS = 1000;
 
-/** Reads STREAMINFO and finds the first byte behind the metadata. */
+/** Reads STREAMINFO and finds the first byte after the metadata. */
 async function readMetadata(
   reader: BlockReader,
   startByte: number,
@@ -58,7 +58,7 @@ async function readMetadata(
   let offset = startByte + 4;
   for (let count = 0; count < MAX_METADATA_BLOCKS; count++) {
     const block = await reader.peek(offset, 4);
-    // A metadata type that cannot be: the last-block flag was lost, and this is a frame.
+    // 0xff is no metadata type: the last-block flag was lost, and this is a frame.
     if (block.length < 4 || block[0] === 0xff) break;
     offset += 4 + u24be(block, 1);
     if (block[0] & 0x80) break;
@@ -82,8 +82,8 @@ export const MAX_HEADER_BYTES = 16;
 const RATES_HZ = [0, 88200, 176400, 192000, 8000, 16000, 22050, 24000, 32000, 44100, 48000, 96000];
 
 /**
- * The header at `at`, or undefined where there is none: the checksum, the rate and the channel count must be right.
- * Two random bytes in 2^23 or so pass; `number` and the checksum of the whole frame reveal these.
+ * The header at `at`, or undefined: the checksum, the rate and the channel count must be right. About one in 2^23
+ * random positions passes; `number` and the checksum of the complete frame reveal these.
  */
 export function parseFrameHeader(bytes: Uint8Array, at: number, info: StreamInfo): FlacFrameHeader | undefined {
   if (at + 6 > bytes.length || bytes[at] !== 0xff || (bytes[at + 1] & 0xfe) !== 0xf8) return undefined;
@@ -146,31 +146,25 @@ interface Candidate {
   readonly header: FlacFrameHeader;
 }
 
-/**
- * Longer gaps are taken for concatenated files, unless the length in the header or damaged bytes speak for
- * damage.
- */
+/** Longer gaps indicate concatenated files, unless the length in the header or damaged bytes indicate damage. */
 const MAX_GAP_SECONDS = 10;
 
 /** The shortest frame: a header with its checksum, a constant, and the checksum after it. */
 const MIN_FRAME_BYTES = 10;
 
-/**
- * Headers that turn out to be none, in one walk. Chance makes one in 16 MB; a file made of false headers would
- * otherwise keep the walk busy for hours.
- */
+/** False headers in one walk: random bytes have one in 16 MB. Bounds the time for a file made of false headers. */
 const MAX_FALSE_HEADERS = 100_000;
 
 const expectedNumber = ({ header }: Candidate): number => header.number + (header.isVariable ? header.blockSamples : 1);
 
 /**
- * The frames as packets. FLAC frames do not say how long they are: a frame ends where the next
- * header stands, and a header is believed when its number is the next one, or else when the checksum of the frame in
- * front of it comes out right. Numbers that start again (concatenated files) are accepted; numbers left out
- * are a gap. A walk from any frame on finds the same frames as the walk from the start.
+ * The frames as packets. FLAC frames do not state their length: a frame ends at the next header. A header is accepted
+ * if its number is the next one, or if the checksum of the previous frame is right. Numbers that start again
+ * (concatenated files) are accepted; missing numbers are a gap. A walk from any frame finds the same frames as the walk
+ * from the start.
  *
  * @param firstByte after the metadata
- * @param entry a frame that a walk before has found
+ * @param entry a frame that an earlier walk has found
  */
 async function* flacPackets(
   reader: BlockReader,
@@ -181,10 +175,10 @@ async function* flacPackets(
 ): PacketWalk {
   const endByte = reader.sizeBytes;
   const limits = { reader, info, endByte, falseHeadersLeft: MAX_FALSE_HEADERS };
-  const known = entry === undefined ? undefined : await nextHeader(limits, entry, entry + 1);
-  let current = known ?? (await firstChained(limits, entry ?? firstByte));
+  const entryFrame = entry === undefined ? undefined : await nextHeader(limits, entry, entry + 1);
+  let current = entryFrame ?? (await firstChained(limits, entry ?? firstByte));
   let sample = Number(faults.samples ?? 0);
-  let gapSamples = current && entry === undefined ? gapInFront(info, current, current.offset - firstByte) : 0;
+  let gapSamples = current && entry === undefined ? gapBeforeFirst(info, current, current.offset - firstByte) : 0;
   while (current) {
     const { offset, header } = current;
     let next = await nextFrame(limits, current);
@@ -221,13 +215,13 @@ interface Limits {
   falseHeadersLeft: number;
 }
 
-/** The frame after `current`, proven by its number or by the checksum of `current`. */
+/** The frame after `current`, verified by its number or by the checksum of `current`. */
 async function nextFrame(limits: Limits, current: Candidate): Promise<Candidate | undefined> {
   const { offset, header } = current;
   const until = Math.min(limits.endByte, offset + maxFrameBytes(limits.info, header.blockSamples) + 1);
   const expected = expectedNumber(current);
   let from = offset + header.headerBytes;
-  // Checksum of `[offset, checkedTo)`, carried on from doubt to doubt.
+  // Checksum of `[offset, checkedTo)`, continued at each uncertain header.
   let checkedTo = offset;
   let crc = 0;
   while (limits.falseHeadersLeft > 0) {
@@ -243,7 +237,7 @@ async function nextFrame(limits: Limits, current: Candidate): Promise<Candidate 
   return undefined;
 }
 
-/** The first header from `from` on that another frame, or a right checksum up to the end, proves. */
+/** The first header from `from` that a following frame, or a right checksum up to the end, verifies. */
 async function firstChained(limits: Limits, from: number): Promise<Candidate | undefined> {
   while (limits.falseHeadersLeft > 0) {
     const found = await nextHeader(limits, from, limits.endByte);
@@ -258,7 +252,7 @@ async function firstChained(limits: Limits, from: number): Promise<Candidate | u
   return undefined;
 }
 
-/** The first place in `[from, until)` where a header of this stream seems to stand. */
+/** The first possible header of this stream in `[from, until)`. */
 async function nextHeader(limits: Limits, from: number, until: number): Promise<Candidate | undefined> {
   const { reader, info, endByte } = limits;
   for (let position = from; position < until; ) {
@@ -275,7 +269,7 @@ async function nextHeader(limits: Limits, from: number, until: number): Promise<
   return undefined;
 }
 
-/** CRC-16 of `[from, to)`, continuing from `crc`; 0 for one whole frame. */
+/** CRC-16 of `[from, to)`, continuing from `crc`; 0 for one complete frame. */
 async function crc16Of(reader: BlockReader, from: number, to: number, crc = 0): Promise<number> {
   for (let position = from; position < to; ) {
     let view = await reader.peek(position, 1);
@@ -287,8 +281,8 @@ async function crc16Of(reader: BlockReader, from: number, to: number, crc = 0): 
 }
 
 /**
- * Whether the last frame is all there: its checksum comes out right somewhere. After it may stand a piece of the next
- * header, or any rubbish when the length in the file's header says that this is the last frame.
+ * Whether the last frame is complete: its checksum is right at some end. A fragment of the next header may follow, or
+ * any bytes if the length in the file's header shows that this is the last frame.
  */
 async function isWholeFrame(reader: BlockReader, from: number, to: number, isLast: boolean): Promise<boolean> {
   const trustedFrom = isLast ? from : to - MAX_HEADER_BYTES;
@@ -305,17 +299,14 @@ async function isWholeFrame(reader: BlockReader, from: number, to: number, isLas
   return false;
 }
 
-/** @param damagedBytes bytes between the two of which nothing is known */
+/** @param damagedBytes damaged bytes between the two frames */
 function gapBetween(info: StreamInfo, before: Candidate, after: Candidate, damagedBytes: number): number {
   if (before.header.isVariable !== after.header.isVariable) return 0;
   return gapFrom(info, expectedNumber(before), after, damagedBytes);
 }
 
-/**
- * What is missing in front of the first frame: nothing where it follows the metadata at once, as in a recording that
- * somebody tuned into.
- */
-const gapInFront = (info: StreamInfo, first: Candidate, damagedBytes: number): number =>
+/** Samples missing before the first frame: none if it directly follows the metadata, as in a recorded live stream. */
+const gapBeforeFirst = (info: StreamInfo, first: Candidate, damagedBytes: number): number =>
   damagedBytes > 0 ? gapFrom(info, 0, first, damagedBytes) : 0;
 
 function gapFrom(info: StreamInfo, expected: number, after: Candidate, damagedBytes: number): number {
@@ -329,19 +320,17 @@ function gapFrom(info: StreamInfo, expected: number, after: Candidate, damagedBy
   return isShort || isInLength || hasRoom ? samples : 0;
 }
 
-/** How far behind the last frame the start of another file is looked for. */
+/** Bytes after the last frame that are searched for the start of another file. */
 const MAX_SEARCH_BYTES = 16 << 20;
-/** Magic, and the head of STREAMINFO without the flag that it is the last block. */
+/** Magic, and the head of STREAMINFO without the last-block flag. */
 const STREAM_HEAD = Uint8Array.of(0x66, 0x4c, 0x61, 0x43, 0, 0, 0, 34);
 
-/** What to say of it. @param seconds length of what was read */
+/** @param seconds length of the audio that was read */
 const trailingStreamWarning = (seconds: number): string =>
-  `The FLAC file goes on at another sample rate or with other channels after ${seconds.toFixed(1)} s; that part was left out.`;
+  `The FLAC file goes on at another sample rate or with other channels after ${seconds.toFixed(1)} s; ` +
+  'that part was left out.';
 
-/**
- * Whether another file begins behind the last frame that was read; where its frames are read too, the last one is its
- * own.
- */
+/** Whether another file begins after the last frame that was read. */
 async function hasTrailingStream(reader: BlockReader, from: number, endByte: number): Promise<boolean> {
   const until = Math.min(endByte, from + MAX_SEARCH_BYTES);
   for (let position = from; position + STREAM_HEAD.length <= until; ) {
@@ -368,7 +357,7 @@ export const flac: Container = {
     const { sampleRateHz, channels } = info;
     return ok({
       format: 'flac',
-      where: 'The FLAC file',
+      displayName: 'The FLAC file',
       codec: 'flac',
       sampleRateHz,
       channels,

@@ -35,8 +35,8 @@ export const ID = {
   DISCARD_PADDING: 0x75a2,
 } as const;
 
-/** Elements beside clusters or blocks; skipped by their size. */
-const PASSED_OVER: ReadonlySet<number> = new Set([
+/** Elements next to clusters or blocks; skipped by their size. */
+const SKIPPED: ReadonlySet<number> = new Set([
   0x114d9b74, // SeekHead
   0x1c53bb6b, // Cues
   0x1941a469, // Attachments
@@ -67,9 +67,7 @@ export const MAX_HEADER_BYTES = 12;
 /** Elements walked on one level outside the clusters. */
 const MAX_ELEMENTS = 10_000;
 
-/**
- * The element whose header is at `at` of `view`, which lies at `position` in the file; undefined where there is none.
- */
+/** The element whose header is at `at` of `view`, at `position` of the file; undefined if invalid. */
 function parseElement(view: Uint8Array, at: number, position: number): Element | undefined {
   const idBytes = Math.clz32(view[at] ?? 0) - 23;
   const sizeAt = at + idBytes;
@@ -99,7 +97,7 @@ export async function* elementsOf(reader: BlockReader, from: number, to: number)
   }
 }
 
-/** The same in bytes that are in memory. */
+/** Elements in bytes in memory. */
 export function* elementsIn(bytes: Uint8Array): Generator<{ id: number; body: Uint8Array }> {
   for (let at = 0; at < bytes.length; ) {
     const element = parseElement(bytes, at, at);
@@ -147,33 +145,33 @@ interface Laces {
   readonly headerBytes: number;
 }
 
-const NONE: Laces = { sizes: [], headerBytes: 0 };
+const NO_LACES: Laces = { sizes: [], headerBytes: 0 };
 
 /**
- * Sizes of the packets that share one block (RFC 9559 §10.3); none where they do not fit into it.
+ * Sizes of the packets that share one block (RFC 9559 §10.3); none if they do not fit into it.
  *
- * @param head the block after its header, or the beginning of it
- * @param bytes length of the whole block after its header
+ * @param head the block after its header, or its beginning
+ * @param bytes length of the complete block after its header
  */
 export function laceSizes(head: Uint8Array, lacing: number, bytes: number): Laces {
-  if (head.length === 0) return NONE;
+  if (head.length === 0) return NO_LACES;
   const count = head[0] + 1;
   if (lacing === FIXED) {
     const size = (bytes - 1) / count;
-    return Number.isInteger(size) ? { sizes: new Array<number>(count).fill(size), headerBytes: 1 } : NONE;
+    return Number.isInteger(size) ? { sizes: new Array<number>(count).fill(size), headerBytes: 1 } : NO_LACES;
   }
   const sizes: number[] = [];
   let at = 1;
   let sum = 0;
   for (let i = 0; i < count - 1; i++) {
     const read = lacing === XIPH ? xiphSize(head, at) : ebmlSize(head, at, sizes.at(-1));
-    if (!read || read.size < 0) return NONE;
+    if (!read || read.size < 0) return NO_LACES;
     sizes.push(read.size);
     sum += read.size;
     at = read.end;
   }
   const rest = bytes - at - sum;
-  return rest < 0 ? NONE : { sizes: [...sizes, rest], headerBytes: at };
+  return rest < 0 ? NO_LACES : { sizes: [...sizes, rest], headerBytes: at };
 }
 
 function xiphSize(head: Uint8Array, from: number): { size: number; end: number } | undefined {
@@ -203,13 +201,13 @@ export interface BlockWalk {
   readonly prefix: Uint8Array;
 }
 
-/** How a walk ended. */
+/** Result of a walk. */
 export type BlocksEnd = {
-  /** At the header of another file that was appended. */
+  /** Whether it ended at the header of an appended file. */
   hasAnother?: boolean;
-  /** In the middle of a block, after which no cluster follows. */
+  /** Whether it ended in the middle of a block, after which no cluster follows. */
   isCut?: boolean;
-  /** After too many elements without a packet. */
+  /** Whether it ended after too many elements without a packet. */
   isEndless?: boolean;
   /** Whether damage was skipped before the first packet. */
   isLateStart?: boolean;
@@ -219,15 +217,15 @@ export type BlocksEnd = {
 
 /** Packets of one run. */
 const MAX_RUN = 512;
-/** How far after a damaged place the next cluster is looked for. */
+/** Bytes after damage that are searched for the next cluster. */
 const MAX_SEARCH_BYTES = 64 << 20;
 /** Track number, time, flags, and then the sizes of laced packets. */
 const BLOCK_HEADER_BYTES = 12;
 /** Elements of one group. */
 const MAX_GROUP_ELEMENTS = 32;
-/** Bytes that pay for an element without a packet. */
+/** Bytes that compensate for an element without a packet. */
 const BYTES_PER_ELEMENT = 32;
-/** Distance from the start of an unknown element within which elements must confirm it: what a reader holds at once. */
+/** Distance from the start of an unknown element within which elements must confirm it: one block of the reader. */
 const MAX_UNKNOWN_BYTES = 1 << 20;
 /**
  * Maximum number of elements read after an unknown one, and the number of them that must be known: one in thirty bytes
@@ -236,18 +234,18 @@ const MAX_UNKNOWN_BYTES = 1 << 20;
 const MAX_CONFIRMING = 4;
 const CONFIRMED = 2;
 
-interface Found {
+interface ReadResult {
   readonly packets: readonly RawPacket[];
   readonly paddingNs: number;
   /** Elements read. */
   readonly elements: number;
 }
 
-const NOTHING: Found = { packets: [], paddingNs: 0, elements: 1 };
+const NO_PACKETS: ReadResult = { packets: [], paddingNs: 0, elements: 1 };
 
 /**
- * The packets of a track from the cluster at `from` on. Clusters are entered whatever size they state, so that those of
- * live recordings, which state none, need no special case. After damage it continues at the next cluster.
+ * The packets of a track from the cluster at `from`. The size of clusters is ignored, so that those of live recordings,
+ * which state none, need no special case. After damage it continues at the next cluster.
  */
 export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: number, end: BlocksEnd = {}): PacketWalk {
   const budget = new StepBudget(BYTES_PER_ELEMENT, from);
@@ -262,7 +260,7 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
   let hasPackets = false;
   while (position < reader.sizeBytes) {
     const element = parseElement(await reader.peek(position, MAX_HEADER_BYTES), 0, position);
-    let found = NOTHING;
+    let found = NO_PACKETS;
     if (element?.id === ID.CLUSTER) {
       if (packets.length > 0) yield { packets };
       packets = [];
@@ -270,7 +268,7 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
       clusterTicks = 0;
       clusterEnd = element.size === undefined ? undefined : element.bodyStart + element.size;
       position = element.bodyStart;
-    } else if (!isWhole(reader, element)) {
+    } else if (!isKnownAndComplete(reader, element)) {
       end.hasAnother = element?.id === ID.SEGMENT || element?.id === ID.EBML;
       if (end.hasAnother) break;
       // An unknown element, damage, the cut end of the file, or data after the recording: no cluster follows the latter
@@ -311,24 +309,19 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
   if (packets.length > 0) yield { packets };
 }
 
-/**
- * Empty packets that share a block with others count as elements: each is as much work, and a block of seven bytes can
- * hold 256.
- */
-const emptyLaces = ({ prefix }: BlockWalk, { packets }: Found): number =>
+/** Empty packets of a laced block count as elements: each takes as much time, and a short block can have 256. */
+const emptyLaces = ({ prefix }: BlockWalk, { packets }: ReadResult): number =>
   packets.length < 2 ? 0 : packets.filter(({ length }) => length === prefix.length).length;
 
-/**
- * Whether an element is allowed here and ends inside the file; otherwise its size is damaged, or the file is cut off.
- */
-const isWhole = (reader: BlockReader, element: Element | undefined): element is Element & { readonly size: number } =>
+/** Whether an element is known and ends inside the file; otherwise its size is damaged, or the file is truncated. */
+const isKnownAndComplete = (
+  reader: BlockReader,
+  element: Element | undefined,
+): element is Element & { readonly size: number } =>
   element?.size !== undefined && isKnown(element.id) && element.bodyStart + element.size <= reader.sizeBytes;
 
 const isKnown = (elementId: number): boolean =>
-  elementId === ID.TIMESTAMP ||
-  elementId === ID.SIMPLE_BLOCK ||
-  elementId === ID.BLOCK_GROUP ||
-  PASSED_OVER.has(elementId);
+  elementId === ID.TIMESTAMP || elementId === ID.SIMPLE_BLOCK || elementId === ID.BLOCK_GROUP || SKIPPED.has(elementId);
 
 /**
  * End of an unknown element, which is skipped by its size (RFC 8794 §6.2); undefined for damage. The elements after it
@@ -351,7 +344,7 @@ async function unknownElementEnd(
     if (next?.id === ID.CLUSTER) return elementEnd;
     if (next?.size === undefined) return undefined;
     position = next.bodyStart + next.size;
-    if (isWhole(reader, next) && ++known === CONFIRMED) return elementEnd;
+    if (isKnownAndComplete(reader, next) && ++known === CONFIRMED) return elementEnd;
   }
   return undefined;
 }
@@ -361,11 +354,16 @@ async function readSimple(
   walk: BlockWalk,
   clusterTicks: number,
   element: Element,
-): Promise<Found> {
-  return { ...NOTHING, packets: await readBlock(reader, walk, clusterTicks, element) };
+): Promise<ReadResult> {
+  return { ...NO_PACKETS, packets: await readBlock(reader, walk, clusterTicks, element) };
 }
 
-async function readGroup(reader: BlockReader, walk: BlockWalk, clusterTicks: number, group: Element): Promise<Found> {
+async function readGroup(
+  reader: BlockReader,
+  walk: BlockWalk,
+  clusterTicks: number,
+  group: Element,
+): Promise<ReadResult> {
   let packets: readonly RawPacket[] = [];
   let paddingNs = 0;
   let elements = 1;

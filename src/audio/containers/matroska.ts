@@ -1,7 +1,7 @@
 import { type AudioResult, type CodecName, type DecoderPort, fail, ok } from '../audio-ports.ts';
 import type { BlockReader } from '../block-reader.ts';
 import { ascii, hasAscii, u16le, u32le } from '../bytes.ts';
-import { FirstSeconds, MAX_GAP_SECONDS } from '../clock.ts';
+import { MAX_GAP_SECONDS, TrackStartTime } from '../clock.ts';
 import {
   aacConfig,
   aacTrack,
@@ -18,12 +18,12 @@ import {
   endlessWalkWarning,
   type Part,
   type PartStart,
-  type Piece,
+  type PlayedSpan,
   type TrackCodec,
   trailingFileWarning,
 } from '../container.ts';
 import { effectsOfMask, type PcmLayout } from '../pcm.ts';
-import { onePiece } from '../playback.ts';
+import { oneSpan } from '../playback.ts';
 import { firstReadable, openTrack } from '../track.ts';
 import { parseStreamInfo, STREAM_INFO_BYTES } from './flac.ts';
 import {
@@ -38,7 +38,7 @@ import {
   walkBlocks,
 } from './matroska-blocks.ts';
 
-/** One audio track, as the header describes it. */
+/** One audio track, from the header. */
 interface MatroskaTrack {
   readonly number: number;
   readonly isEnabled: boolean;
@@ -52,24 +52,24 @@ interface MatroskaTrack {
   readonly encoding: ContentEncoding;
 }
 
-/** What was done to the packets before they were written. */
+/** Encoding of the packets by the writer. */
 type ContentEncoding =
   | { readonly kind: 'none' }
-  /** The same first bytes were taken away from each. */
+  /** The same first bytes were removed from each packet. */
   | { readonly kind: 'stripped'; readonly prefix: Uint8Array }
   | { readonly kind: 'compressed' }
   | { readonly kind: 'encrypted' };
 
-/** Tracks that are looked at; no recording has more, and each takes more memory than its bytes in the file. */
+/** Tracks that are parsed; no recording has more, and each takes more memory than its bytes in the file. */
 const MAX_TRACKS = 100;
 
-const PICTURES_TYPE = 1;
+const VIDEO_TYPE = 1;
 const AUDIO_TYPE = 2;
 const HEADER_STRIPPING = 3;
 
 interface Tracks {
   readonly audio: readonly MatroskaTrack[];
-  /** Numbers of the tracks of sound and pictures. */
+  /** Numbers of the audio and video tracks. */
   readonly played: ReadonlySet<number>;
   readonly trackCount: number;
 }
@@ -85,10 +85,10 @@ export function parseTracks(body: Uint8Array): Tracks {
     const fields = fieldsOf(entry.body);
     const number = (field: number, fallback: number) => (fields.has(field) ? uintOf(fields.get(field)!) : fallback);
     const type = number(ID.TRACK_TYPE, 0);
-    if (type === AUDIO_TYPE || type === PICTURES_TYPE) played.add(number(ID.TRACK_NUMBER, 0));
+    if (type === AUDIO_TYPE || type === VIDEO_TYPE) played.add(number(ID.TRACK_NUMBER, 0));
     if (type !== AUDIO_TYPE) continue;
-    const sound = fieldsOf(fields.get(ID.AUDIO) ?? new Uint8Array(0));
-    const rate = sound.get(ID.SAMPLING_FREQUENCY);
+    const audioFields = fieldsOf(fields.get(ID.AUDIO) ?? new Uint8Array(0));
+    const rate = audioFields.get(ID.SAMPLING_FREQUENCY);
     const codecId = fields.get(ID.CODEC_ID) ?? new Uint8Array(0);
     audio.push({
       number: number(ID.TRACK_NUMBER, 0),
@@ -98,15 +98,15 @@ export function parseTracks(body: Uint8Array): Tracks {
       codecPrivate: fields.get(ID.CODEC_PRIVATE) ?? new Uint8Array(0),
       codecDelayNs: number(ID.CODEC_DELAY, 0),
       sampleRateHz: Math.round(rate ? floatOf(rate) : 8000),
-      channels: sound.has(ID.CHANNELS) ? uintOf(sound.get(ID.CHANNELS)!) : 1,
-      bitDepth: sound.has(ID.BIT_DEPTH) ? uintOf(sound.get(ID.BIT_DEPTH)!) : 0,
+      channels: audioFields.has(ID.CHANNELS) ? uintOf(audioFields.get(ID.CHANNELS)!) : 1,
+      bitDepth: audioFields.has(ID.BIT_DEPTH) ? uintOf(audioFields.get(ID.BIT_DEPTH)!) : 0,
       encoding: encodingOf(fields.get(ID.CONTENT_ENCODINGS)),
     });
   }
   return { audio, played, trackCount };
 }
 
-/** Bodies by id, the first of each. */
+/** Body of the first element of each id. */
 function fieldsOf(body: Uint8Array): ReadonlyMap<number, Uint8Array> {
   const fields = new Map<number, Uint8Array>();
   for (const element of elementsIn(body)) if (!fields.has(element.id)) fields.set(element.id, element.body);
@@ -133,7 +133,7 @@ const PLAIN: Readonly<Record<string, CodecName>> = {
   A_EAC3: 'eac3',
 };
 
-/** Names for codings that are not decoded. */
+/** Names of codings that are not supported. */
 const NAMES: readonly (readonly [prefix: string, name: string])[] = [
   ['A_DTS', 'DTS'],
   ['A_TRUEHD', 'Dolby TrueHD'],
@@ -145,7 +145,7 @@ const NAMES: readonly (readonly [prefix: string, name: string])[] = [
   ['A_AC4', 'AC-4'],
 ];
 
-/** What a decoder needs, from the header of a track. */
+/** Codec parameters from the header of a track. */
 function codecOfTrack(track: MatroskaTrack): AudioResult<TrackCodec> {
   const { codecId, codecPrivate, channels, sampleRateHz } = track;
   const plain = (codec: CodecName, extraData: Uint8Array = new Uint8Array(0), extra: Partial<TrackCodec> = {}) =>
@@ -200,11 +200,11 @@ function pcmLayout({ codecId, bitDepth, channels }: MatroskaTrack): PcmLayout | 
   return { encoding: bitDepth === 8 ? 'unsigned' : 'signed', bytesPerSample, isBigEndian, channels };
 }
 
-/** WAVE_FORMAT_EXTENSIBLE: a mask of the channels, and the coding after it. */
+/** WAVE_FORMAT_EXTENSIBLE: a channel mask, then the coding. */
 const EXTENSIBLE = 0xfffe;
 const EXTENSIBLE_BYTES = 40;
 
-/** Sound as in WAV: the private data is a WAVEFORMATEX. */
+/** Audio as in WAV: the private data are a WAVEFORMATEX. */
 function codecOfWaveFormat(track: MatroskaTrack): AudioResult<TrackCodec> {
   const format = track.codecPrivate;
   if (format.length < 16) return fail('corrupt', 'The Matroska file has a damaged header of its audio track.');
@@ -226,16 +226,16 @@ function codecOfWaveFormat(track: MatroskaTrack): AudioResult<TrackCodec> {
   return fail('unsupported', `The Matroska file holds audio in the WAV coding ${name}, which is not supported.`);
 }
 
-const WHERE = 'The Matroska file';
-/** Private data with pictures in it is the longest part of a header. */
-const MAX_HEADER_PART_BYTES = 4 << 20;
+const DISPLAY_NAME = 'The Matroska file';
+/** Longest element of a header: private data with pictures. */
+const MAX_HEADER_ELEMENT_BYTES = 4 << 20;
 const DEFAULT_NS_PER_TICK = 1_000_000;
-/** Bytes that may have been left out of every packet: writers leave out sync words. */
+/** Longest stripped header of packets: writers strip sync words. */
 const MAX_PREFIX_BYTES = 64;
-/** Blocks looked at to see which track begins first. */
+/** Blocks that are searched for the track that begins first. */
 const FIRST_BLOCKS = 64;
 
-/** Matroska and WebM; of a video its sound. */
+/** Matroska and WebM; of a video its audio. */
 export const matroska: Container = {
   format: 'matroska',
   hasMagic: true,
@@ -249,27 +249,28 @@ export const matroska: Container = {
     const preferred = audio.find(({ isEnabled, isDefault }) => isEnabled && isDefault) ?? audio[0];
     if (!preferred) {
       return trackCount === 0
-        ? fail('corrupt', `${WHERE} has no tracks in it.`)
-        : fail('no_samples', `${WHERE} has no audio track.`);
+        ? fail('corrupt', `${DISPLAY_NAME} has no tracks in it.`)
+        : fail('no_samples', `${DISPLAY_NAME} has no audio track.`);
     }
     const others = audio.filter((track) => track !== preferred);
-    return firstReadable([preferred, ...others], (track) => openSound(reader, header.value, track, decoders));
+    return firstReadable([preferred, ...others], (track) => openAudio(reader, header.value, track, decoders));
   },
 };
 
-async function openSound(
+async function openAudio(
   reader: BlockReader,
   { played, nsPerTick, firstCluster, endByte }: Header,
   track: MatroskaTrack,
   decoders: DecoderPort,
 ): Promise<AudioResult<Part>> {
   const { encoding } = track;
-  if (encoding.kind === 'encrypted') return fail('unsupported', `${WHERE} is encrypted (DRM), so it cannot be read.`);
+  if (encoding.kind === 'encrypted')
+    return fail('unsupported', `${DISPLAY_NAME} is encrypted (DRM), so it cannot be read.`);
   if (encoding.kind === 'compressed') {
-    return fail('unsupported', `${WHERE} has compressed packets in its audio track, which is not supported.`);
+    return fail('unsupported', `${DISPLAY_NAME} has compressed packets in its audio track, which is not supported.`);
   }
   if (encoding.kind === 'stripped' && encoding.prefix.length > MAX_PREFIX_BYTES) {
-    return fail('corrupt', `${WHERE} has a damaged header: too many bytes were left out of every packet.`);
+    return fail('corrupt', `${DISPLAY_NAME} has a damaged header: too many bytes were left out of every packet.`);
   }
   const codec = codecOfTrack(track);
   if (!codec.ok) return codec;
@@ -283,7 +284,7 @@ async function openSound(
   );
   const opened = await openTrack(reader, decoders, {
     format: 'matroska',
-    where: WHERE,
+    displayName: DISPLAY_NAME,
     track: codec.value,
     walk: (faults: BlocksEnd, entry = firstCluster) => walkBlocks(reader, walk, entry, faults),
   });
@@ -291,16 +292,16 @@ async function openSound(
   const { sampleRateHz: rateHz } = opened.value;
   return ok({
     ...opened.value,
-    heard: (first, faults: BlocksEnd) => heardOf(track, codec.value, first, rateHz, start, faults),
+    playedSpans: (first, faults: BlocksEnd) => playedSpansOf(track, codec.value, first, rateHz, start, faults),
     paddingOf: ({ endPadding }) => Math.min(endPadding, rateHz),
     warnings(faults: BlocksEnd) {
-      // What a browser records states no size.
+      // Recordings of browsers state no size.
       const isCut = endByte === undefined ? faults.isCut === true : endByte > reader.sizeBytes;
       const lostSeconds = ((faults.lostSamples ?? 0) / rateHz).toFixed(1);
       return [
-        ...(isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
-        ...(faults.hasAnother ? [trailingFileWarning(WHERE)] : []),
-        ...(faults.isEndless ? [endlessWalkWarning(WHERE)] : []),
+        ...(isCut ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
+        ...(faults.hasAnother ? [trailingFileWarning(DISPLAY_NAME)] : []),
+        ...(faults.isEndless ? [endlessWalkWarning(DISPLAY_NAME)] : []),
         ...(faults.lostSamples
           ? [`The beginning of the Matroska file, ${lostSeconds} s of it, is damaged and was taken as silence.`]
           : []),
@@ -311,12 +312,12 @@ async function openSound(
 
 interface Header {
   readonly audio: readonly MatroskaTrack[];
-  /** Numbers of the tracks of sound and pictures. */
+  /** Numbers of the audio and video tracks. */
   readonly played: ReadonlySet<number>;
   readonly trackCount: number;
   readonly nsPerTick: number;
   readonly firstCluster: number;
-  /** Where the recording ends, as it says itself; undefined where it does not. */
+  /** Stated end of the recording; undefined if its size is unknown. */
   readonly endByte: number | undefined;
 }
 
@@ -342,34 +343,34 @@ async function readHeader(reader: BlockReader, startByte: number): Promise<Audio
     let tracksEnd: number | undefined;
     for await (const part of elementsOf(reader, top.bodyStart, reader.sizeBytes)) {
       if (part.id === ID.INFO) {
-        for (const field of elementsIn(await readBody(reader, part, MAX_HEADER_PART_BYTES))) {
+        for (const field of elementsIn(await readBody(reader, part, MAX_HEADER_ELEMENT_BYTES))) {
           if (field.id === ID.TIMESTAMP_SCALE) nsPerTick = uintOf(field.body) || DEFAULT_NS_PER_TICK;
         }
       } else if (part.id === ID.TRACKS) {
-        tracks ??= parseTracks(await readBody(reader, part, MAX_HEADER_PART_BYTES));
+        tracks ??= parseTracks(await readBody(reader, part, MAX_HEADER_ELEMENT_BYTES));
         tracksEnd ??= part.size === undefined ? undefined : part.bodyStart + part.size;
       } else if (part.id === ID.CLUSTER) firstCluster ??= part.start;
       if (tracks && firstCluster !== undefined) break;
     }
     if (!tracks) return damaged;
-    // Where none follows there may be a hole, after which the walk finds the next one.
+    // Without a cluster the first ones may be damaged: the walk searches for the next one.
     firstCluster ??= tracksEnd;
-    if (firstCluster === undefined) return fail('no_samples', `${WHERE} has no samples in it.`);
+    if (firstCluster === undefined) return fail('no_samples', `${DISPLAY_NAME} has no samples in it.`);
     return ok({ ...tracks, nsPerTick, firstCluster, endByte });
   }
   return damaged;
 }
 
-/** Where a recording begins, by its clock. */
+/** Start of a recording in its clock. */
 interface Start {
   readonly seconds: number;
-  /** Whether what comes first is damaged. */
+  /** Whether the beginning is damaged. */
   readonly isDamaged: boolean;
 }
 
 /**
- * Where players begin: the earliest of the times that the tracks of sound and pictures begin with, by the first blocks;
- * 0 where what is in front of them is damaged.
+ * Start of playback: the earliest start of the audio and video tracks, from the first blocks; 0 if the beginning is
+ * damaged.
  */
 async function firstTime(
   reader: BlockReader,
@@ -378,13 +379,13 @@ async function firstTime(
   played: ReadonlySet<number>,
 ): Promise<Start> {
   const end: BlocksEnd = {};
-  const starts = new Map<number, FirstSeconds>();
+  const starts = new Map<number, TrackStartTime>();
   for await (const run of walkBlocks(reader, walk, firstCluster, end)) {
     for (const { seconds, trackNumber: number } of run.packets.slice(0, FIRST_BLOCKS)) {
       if (number === undefined || !played.has(number)) continue;
-      const start = starts.get(number) ?? new FirstSeconds();
+      const start = starts.get(number) ?? new TrackStartTime();
       starts.set(number, start);
-      start.pass(seconds);
+      start.add(seconds);
     }
     break;
   }
@@ -392,20 +393,20 @@ async function firstTime(
   return { seconds: Math.min(...[...starts.values()].map(({ seconds }) => seconds)), isDamaged: false };
 }
 
-function heardOf(
+function playedSpansOf(
   track: MatroskaTrack,
   codec: TrackCodec,
   { firstSeconds = 0 }: PartStart,
   rateHz: number,
   start: Start,
   faults: BlocksEnd,
-): readonly Piece[] {
-  // Opus says it itself, and some writers count the other field at the rate of the encoder's input.
+): readonly PlayedSpan[] {
+  // Opus has the delay in its header; some writers count the container's field at the rate of the encoder's input.
   const preSkip = codec.codec === 'opus' ? parseOpusHead(codec.extraData)?.preSkip : undefined;
   const delaySeconds = preSkip === undefined ? track.codecDelayNs / 1e9 : preSkip / OPUS_RATE_HZ;
   const lateSeconds = Math.max(0, firstSeconds - start.seconds);
   const lead = lateSeconds <= MAX_GAP_SECONDS ? Math.round(lateSeconds * rateHz) : 0;
   const delay = delaySeconds <= 1 ? Math.round(delaySeconds * rateHz) : 0;
   if (start.isDamaged) faults.lostSamples = lead;
-  return onePiece(delay, undefined, lead);
+  return oneSpan(delay, undefined, lead);
 }

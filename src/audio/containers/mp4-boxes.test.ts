@@ -14,15 +14,15 @@ import { formatFixture, patched } from '../../../test/helpers/bytes.ts';
 import { indexAs, indexOf } from '../../../test/helpers/indexes.ts';
 import { box, type EditEntry, EMPTY, editList, soundMovie, u32, withEdits } from '../../../test/helpers/mp4.ts';
 import type { PartStart } from '../container.ts';
-import { PiecePlayer } from '../playback.ts';
+import { SpanPlayer } from '../playback.ts';
 import { parseEdits, playEdits } from './mp4-boxes.ts';
 
 const ports = audioPorts();
 
-/** A saw of 16 bits. */
+/** A 16-bit sawtooth. */
 const valueAt = (i: number) => ((i * 37) % 2001) - 1000;
 
-/** Samples of a width, each a saw of 16 bits in its upper ones. */
+/** Samples of a width, each with a 16-bit sawtooth in its upper bits. */
 function saw(frames: number, bytesPerSample: number, isBigEndian: boolean): Uint8Array {
   const bytes = new Uint8Array(frames * bytesPerSample);
   for (let i = 0; i < frames; i++) {
@@ -34,10 +34,10 @@ function saw(frames: number, bytesPerSample: number, isBigEndian: boolean): Uint
 
 const sawSamples = (frames: number) => Float32Array.from({ length: frames }, (_, i) => valueAt(i) / 32_768);
 
-describe('uncompressed sound', () => {
+describe('uncompressed audio in MP4', () => {
   it.each([
     ['entries of one sample frame', 1, 2],
-    ['entries of one sample frame that are said to have 1 byte', 1, 1],
+    ['entries of one sample frame with a stated size of 1 byte', 1, 1],
     ['entries of 100 sample frames', 100, 200],
     ['entries of 5000 sample frames', 5000, 10_000],
   ])('%s', async (_name, framesPerEntry, entryBytes) => {
@@ -67,21 +67,21 @@ describe('uncompressed sound', () => {
   });
 });
 
-describe('a sample rate that the entry has no room for', () => {
-  it('is the timescale', async () => {
+describe('a sample rate of 0 in the sample entry', () => {
+  it('is replaced by the timescale', async () => {
     const pcm = box('pcmC', u32(0), Uint8Array.of(1, 16));
     const movie = { type: 'ipcm', channels: 1, bits: 16, rateHz: 0, timescale: 96_000, boxes: pcm, ticksPerEntry: 1 };
     const file = soundMovie({ ...movie, entries: 9600, entryBytes: 2, data: saw(9600, 2, false) });
     expect(await indexOf(file)).toMatchObject({ sampleRateHz: 96_000, totalSamples: 9600 });
   });
 
-  it('is unknown without one', async () => {
+  it('is rejected if the timescale is 0 too', async () => {
     const movie = { type: 'sowt', channels: 1, bits: 16, rateHz: 0, timescale: 0, entries: 100, entryBytes: 2 };
     const file = soundMovie({ ...movie, ticksPerEntry: 1, data: saw(100, 2, false) });
     expect(await probeAudio(memorySource(file), ports.decoder)).toMatchObject({ ok: false });
   });
 
-  it('stands in the header of FLAC, with the number of channels', async () => {
+  it('is replaced by the rate of the FLAC header, as are the channels', async () => {
     const flac = formatFixture('mp4-flac-16000-mono.mp4');
     // Nine channels and no rate: bytes 20 and 28 after the name.
     const file = patched(patched(flac, 'fLaC', [0, 9], 20), 'fLaC', [0, 0], 28);
@@ -97,16 +97,16 @@ const RATE = 44100;
 const DELAY = 1024;
 const mp4IndexOf = (file: Uint8Array) => indexAs('mp4', file);
 
-/** All that is decoded of the media: the same file, with an edit that begins at its first packet. */
+/** All decoded samples of the media: the same file, with an edit that begins at its first packet. */
 async function mediaOf(file: Uint8Array): Promise<Float32Array> {
-  const whole = withEdits(file, [0, 0]);
-  return readSourceRate(whole, await mp4IndexOf(whole), ports);
+  const unedited = withEdits(file, [0, 0]);
+  return readSourceRate(unedited, await mp4IndexOf(unedited), ports);
 }
 
-describe('a list of several pieces', () => {
+describe('an edit list with several entries', () => {
   const cases: [string, EditEntry[], (media: Float32Array) => Float32Array[]][] = [
     [
-      'a part cut out',
+      'a cut in the middle',
       [
         [500, DELAY],
         [500, DELAY + 55_125],
@@ -114,7 +114,7 @@ describe('a list of several pieces', () => {
       (media) => [media.subarray(DELAY, DELAY + 22_050), media.subarray(DELAY + 55_125, DELAY + 55_125 + 22_050)],
     ],
     [
-      'silence in front, between and behind',
+      'silence before, between and after',
       [
         [100, EMPTY],
         [250, DELAY],
@@ -131,7 +131,7 @@ describe('a list of several pieces', () => {
       ],
     ],
     [
-      'a piece that lasts longer than the media, silence, and one behind its end, which ends at once',
+      'an entry that is longer than the media, silence, and an entry after its end',
       [
         [1000, 80_000],
         [200, EMPTY],
@@ -140,7 +140,7 @@ describe('a list of several pieces', () => {
       (media) => [media.subarray(80_000), new Float32Array(44_100 - (media.length - 80_000) + 8820)],
     ],
     [
-      'the last piece up to the end of the media',
+      'a last entry up to the end of the media',
       [
         [250, DELAY],
         [0, 50_000],
@@ -148,7 +148,7 @@ describe('a list of several pieces', () => {
       (media) => [media.subarray(DELAY, DELAY + 11_025), media.subarray(50_000)],
     ],
   ];
-  it.each(cases)('%s', async (_name, entries, expected) => {
+  it.each(cases)('plays %s', async (_name, entries, expected) => {
     const file = withEdits(plain, ...entries);
     const index = await mp4IndexOf(file);
     const all = expected(await mediaOf(plain)).flatMap((part) => [...part]);
@@ -163,7 +163,7 @@ describe('a list of several pieces', () => {
     }
   });
 
-  it('any part of it, at 16 kHz, has the samples of the whole', async () => {
+  it('gives the same samples at 16 kHz for any range', async () => {
     const next = random(11);
     for (let round = 0; round < 10; round++) {
       let time = DELAY + 0.05 * RATE;
@@ -188,7 +188,7 @@ describe('a list of several pieces', () => {
     }
   });
 
-  it('in fragments too', async () => {
+  it('is followed in fragments', async () => {
     const fragments = formatFixture('mp4-fragments-aac-48000-stereo.mp4');
     const media = await mediaOf(fragments);
     const file = withEdits(fragments, [500, DELAY], [250, EMPTY], [500, 60_000]);
@@ -201,27 +201,27 @@ describe('a list of several pieces', () => {
     expect(worstDifference(await readSourceRate(file, index, ports, 50_000), whole.subarray(50_000))).toBe(0);
   });
 
-  it('rounding to the clock of the movie does not add up', async () => {
-    // Of 3 ms each, 132 samples: 0.3 less than they last.
-    const pieces = Array.from({ length: 300 }, (_, i): EditEntry => [3, DELAY + 140 * i]);
-    const file = withEdits(plain, ...pieces, [0, 60_000]);
+  it('does not accumulate rounding errors of the movie clock', async () => {
+    // Of 3 ms each, 132 samples: 0.3 fewer than in 3 ms.
+    const entries = Array.from({ length: 300 }, (_, i): EditEntry => [3, DELAY + 140 * i]);
+    const file = withEdits(plain, ...entries, [0, 60_000]);
     const index = await mp4IndexOf(file);
     const rest = (await mediaOf(plain)).length - 60_000;
     expect(index.totalSamples).toBe(Math.round(0.9 * RATE) + rest);
   });
 });
 
-describe('a list that cannot be followed is said to be so, and everything is read', () => {
-  const twice: EditEntry[] = [
+describe('an edit list is ignored with a warning', () => {
+  const twoEntries: EditEntry[] = [
     [500, DELAY],
     [500, 60_000],
   ];
   it.each<[string, EditEntry[], RegExp]>([
-    ['at twice the speed', [[500, DELAY, 0x20000]], /plays parts of it at another speed/],
-    ['backwards', [[500, DELAY, 0xffff0000]], /plays parts of it at another speed/],
-    ['a hold among others', [...twice, [500, 60_000, 0]], /plays parts of it at another speed/],
+    ['for playback at twice the speed', [[500, DELAY, 0x20000]], /plays parts of it at another speed/],
+    ['for playback backwards', [[500, DELAY, 0xffff0000]], /plays parts of it at another speed/],
+    ['for a frozen picture', [...twoEntries, [500, 60_000, 0]], /plays parts of it at another speed/],
     [
-      'pieces in another order',
+      'for entries in another order',
       [
         [750, 40_000],
         [250, DELAY],
@@ -229,17 +229,21 @@ describe('a list that cannot be followed is said to be so, and everything is rea
       /jumps back/,
     ],
     [
-      'a piece played twice',
+      'for a repeated entry',
       [
         [250, DELAY],
         [250, DELAY],
       ],
       /jumps back/,
     ],
-    ['nothing but silence', [[500, EMPTY]], /plays nothing/],
-    ['a time before the beginning', [...twice, [500, 0xffffff00]], /is damaged/],
-    ['too many entries', Array.from({ length: 1001 }, () => twice[0]), /has 1001 entries, more than 1000/],
-    ['days of it', Array.from({ length: 50 }, (): EditEntry => [0xffffffff, EMPTY]).concat(twice), /longer than 48 h/],
+    ['for silence alone', [[500, EMPTY]], /plays nothing/],
+    ['for a time before the beginning', [...twoEntries, [500, 0xffffff00]], /is damaged/],
+    ['for too many entries', Array.from({ length: 1001 }, () => twoEntries[0]), /has 1001 entries, more than 1000/],
+    [
+      'for a length of days',
+      Array.from({ length: 50 }, (): EditEntry => [0xffffffff, EMPTY]).concat(twoEntries),
+      /longer than 48 h/,
+    ],
   ])('%s', async (_name, entries, message) => {
     const index = await mp4IndexOf(withEdits(plain, ...entries));
     expect(index.warning).toMatch(message);
@@ -249,7 +253,7 @@ describe('a list that cannot be followed is said to be so, and everything is rea
     expect(index.totalSamples).toBe(DELAY + 88_200);
   });
 
-  it('a rate of 0 in the only entry is a field left empty', async () => {
+  it('but not for a rate of 0 in the only entry', async () => {
     const index = await mp4IndexOf(withEdits(plain, [2000, DELAY, 0]));
     expect(index).toMatchObject({ totalSamples: 88_200 });
     expect(index.warning).toBeUndefined();
@@ -258,22 +262,28 @@ describe('a list that cannot be followed is said to be so, and everything is rea
   });
 });
 
-/** Whole packets, whose times are exact. */
-const exact: PartStart = { startPadding: 0, firstSeconds: 0, packetSamples: 1024, evenly: undefined, isOneRun: false };
+/** Start of a track with exact packet times. */
+const exact: PartStart = {
+  startPadding: 0,
+  firstSeconds: 0,
+  packetSamples: 1024,
+  constantDuration: undefined,
+  isOneRun: false,
+};
 
-it('a last piece that ends within a tick of the movie in front of the end continues to it', () => {
+it('extends the last entry to the end of the media within a movie tick', () => {
   const played = (duration: number) => {
     const list = { kind: 'edits', edits: [{ mediaTime: 0, duration }], movieTimescale: 1000 } as const;
-    const pieces = playEdits(list, RATE, RATE, exact);
-    if ('fault' in pieces) throw new Error(pieces.fault);
-    const player = new PiecePlayer(pieces, 0);
+    const spans = playEdits(list, RATE, RATE, exact);
+    if ('fault' in spans) throw new Error(spans.fault);
+    const player = new SpanPlayer(spans, 0);
     player.endAt(88_200);
     return player.totalSamples;
   };
   expect([2000, 1999, 1998].map(played)).toEqual([88_200, 88_200, 88_112]);
 });
 
-it('pieces that follow one another but for the rounding of the clock of the movie are no jump back', () => {
+it('accepts overlaps of entries within the rounding of the movie clock', () => {
   // 33 ms are 1455.3 samples.
   const edits = [
     { mediaTime: 0, duration: 33 },
@@ -286,8 +296,8 @@ it('pieces that follow one another but for the rounding of the clock of the movi
   expect(playEdits(early, RATE, RATE, exact)).toEqual({ fault: 'jumps back' });
 });
 
-describe('lists', () => {
-  it('of both versions', () => {
+describe('parseEdits', () => {
+  it('parses both versions', () => {
     const edits = [
       { mediaTime: -1, duration: 500 },
       { mediaTime: 1024, duration: 3000 },
@@ -298,13 +308,13 @@ describe('lists', () => {
     expect(parseEdits(long, 1000)).toEqual(list);
   });
 
-  it('without an entry or a clock say nothing', () => {
+  it('returns undefined without an entry or a clock', () => {
     expect(parseEdits(u32(0, 0), 1000)).toBeUndefined();
     expect(parseEdits(u32(0), 1000)).toBeUndefined();
     expect(parseEdits(editList([500, 0]), 0)).toBeUndefined();
   });
 
-  it('whatever the bytes: an answer, and pieces that add up to no more than was stated', () => {
+  it('bounds the length of the spans for random bytes', () => {
     const next = random(77);
     let followed = 0;
     for (let round = 0; round < 5000; round++) {
@@ -325,14 +335,14 @@ describe('lists', () => {
       expect(played.every(({ position = 0, samples = 1 }) => position >= 0 && samples <= 48 * 3600 * 48_000)).toBe(
         true,
       );
-      const player = new PiecePlayer(played, 0);
+      const player = new SpanPlayer(played, 0);
       player.endAt(1_000_000);
       expect(player.totalSamples).toBeLessThanOrEqual(48 * 3600 * 48_000 + 1_000_000);
     }
     expect(followed).toBeGreaterThan(20);
   });
 
-  it('cut short in the file', async () => {
+  it('leads to a warning for a truncated list', async () => {
     const file = withEdits(plain, [500, DELAY], [500, 60_000]);
     const at = Buffer.from(file).indexOf('elst') + 8;
     for (const count of [3, 1000, 0xffffffff]) {

@@ -1,9 +1,9 @@
 import { type AudioResult, type CodecName, fail, ok } from '../audio-ports.ts';
 import type { BlockReader } from '../block-reader.ts';
 import { ascii, i64be, u16be, u32be } from '../bytes.ts';
-import { roundedOff } from '../clock.ts';
+import { roundingErrorSamples } from '../clock.ts';
 import { aacTrack, alacTrack, decoderConfig, OPUS_RATE_HZ, opusHeadFromBox, XHE_AAC } from '../codec-config.ts';
-import { MAX_SCAN_SECONDS, type PartStart, type Piece, type TrackCodec } from '../container.ts';
+import { MAX_SCAN_SECONDS, type PartStart, type PlayedSpan, type TrackCodec } from '../container.ts';
 import { effectsOfLayout, effectsOfPositions, type PcmLayout } from '../pcm.ts';
 import { joined } from '../playback.ts';
 import { parseStreamInfo, STREAM_INFO_BYTES } from './flac.ts';
@@ -14,16 +14,16 @@ export interface Box {
   readonly start: number;
   readonly bodyStart: number;
   readonly end: number;
-  /** The file ends before the box does. */
+  /** Whether the file ends before the box. */
   readonly isCut: boolean;
 }
 
 const MAX_HEADER_BYTES = 16;
 
-/** Boxes walked on one level; a day in fragments of half a second has 350 thousand. */
+/** Boxes on one level; a day in fragments of half a second has 350 thousand. */
 export const MAX_BOXES = 1_000_000;
 
-/** The header at `at` of `view`, which lies at `position` in the file; undefined for a length that cannot be. */
+/** The header at `at` of `view`, at `position` of the file; undefined for an impossible length. */
 function parseBox(view: Uint8Array, at: number, position: number, limit: number): Box | undefined {
   if (at + 8 > view.length) return undefined;
   const short = u32be(view, at);
@@ -42,7 +42,7 @@ function parseBox(view: Uint8Array, at: number, position: number, limit: number)
   };
 }
 
-/** Boxes in `[from, to)` of the file, up to the first that cannot be one. */
+/** Boxes in `[from, to)` of the file, up to the first invalid one. */
 export async function* boxesOf(reader: BlockReader, from: number, to: number): AsyncGenerator<Box> {
   let position = from;
   for (let count = 0; count < MAX_BOXES && position + 8 <= to; count++) {
@@ -53,7 +53,7 @@ export async function* boxesOf(reader: BlockReader, from: number, to: number): A
   }
 }
 
-/** The same in bytes that are at hand; positions count from their start. */
+/** Boxes in bytes in memory; positions count from their start. */
 export function* boxesIn(bytes: Uint8Array, from = 0, to = bytes.length): Generator<Box> {
   for (let position = from; position + 8 <= to; ) {
     const box = parseBox(bytes, position, position, to);
@@ -63,7 +63,7 @@ export function* boxesIn(bytes: Uint8Array, from = 0, to = bytes.length): Genera
   }
 }
 
-/** First box of a type in bytes that are at hand. */
+/** Body of the first box of a type in bytes in memory. */
 export function findBox(bytes: Uint8Array, type: string, from = 0, to = bytes.length): Uint8Array | undefined {
   for (const box of boxesIn(bytes, from, to)) if (box.type === type) return bytes.subarray(box.bodyStart, box.end);
   return undefined;
@@ -75,7 +75,7 @@ export async function readBody(reader: BlockReader, box: Box, maxBytes: number):
   return (await reader.peek(box.bodyStart, length)).slice(0, length);
 }
 
-/** Boxes by type, the first of each, of what lies inside `box`. */
+/** The first box of each type inside `box`. */
 export async function childrenOf(reader: BlockReader, box: Box, bodyOffset = 0): Promise<ReadonlyMap<string, Box>> {
   const children = new Map<string, Box>();
   for await (const child of boxesOf(reader, box.bodyStart + bodyOffset, box.end)) {
@@ -85,14 +85,14 @@ export async function childrenOf(reader: BlockReader, box: Box, bodyOffset = 0):
   return children;
 }
 
-/** The fields that all sound descriptions share, and where the boxes after them begin. */
+/** Fields that all audio descriptions share, and the boxes after them. */
 interface SoundEntry {
   readonly type: string;
   readonly version: number;
   readonly channels: number;
   readonly bits: number;
   readonly sampleRateHz: number;
-  /** Flags of uncompressed sound, in the second version of QuickTime's description. */
+  /** Flags of uncompressed audio, in the second version of QuickTime's description. */
   readonly formatFlags: number;
   readonly boxes: Uint8Array;
 }
@@ -103,9 +103,9 @@ const IS_BIG_ENDIAN = 2;
 const IS_SIGNED = 4;
 const IS_NOT_INTERLEAVED = 32;
 
-/** How uncompressed samples lie, and which of their channels are left out of the mix; undefined for other codings. */
+/** Layout of uncompressed samples with their effects channels; undefined for other codings. */
 function pcmEntry(sound: SoundEntry): PcmLayout | undefined {
-  const layout = samplesOf(sound);
+  const layout = pcmFormatOf(sound);
   if (!layout) return undefined;
   const [chan, chnl] = [findBox(sound.boxes, 'chan'), findBox(sound.boxes, 'chnl')];
   const effects = chan
@@ -116,15 +116,12 @@ function pcmEntry(sound: SoundEntry): PcmLayout | undefined {
 
 const NO_LAYOUT = new Uint8Array(0);
 
-/** `sowt` and `twos` are names for 16 bits; what else is written under them is said beside. */
+/** `sowt` and `twos` are names for 16 bits; for other widths `bits` is set. */
 const bytesOfNamed = (bits: number): number => ([8, 24, 32].includes(bits) ? bits / 8 : 2);
 
-/**
- * How uncompressed samples lie, for the many names they have; undefined for other codings, and for widths that nobody
- * writes.
- */
-function samplesOf({ type, bits, channels, formatFlags, boxes }: SoundEntry): PcmLayout | undefined {
-  const big = (encoding: PcmLayout['encoding'], bytesPerSample: number, isBigEndian = true): PcmLayout | undefined =>
+/** Format of uncompressed samples, by type; undefined for other codings and unused widths. */
+function pcmFormatOf({ type, bits, channels, formatFlags, boxes }: SoundEntry): PcmLayout | undefined {
+  const pcm = (encoding: PcmLayout['encoding'], bytesPerSample: number, isBigEndian = true): PcmLayout | undefined =>
     [1, 2, 3, 4, 8].includes(bytesPerSample) ? { encoding, bytesPerSample, isBigEndian, channels } : undefined;
   const isLittle = () => {
     const enda = findBox(findBox(boxes, 'wave') ?? boxes, 'enda');
@@ -132,42 +129,42 @@ function samplesOf({ type, bits, channels, formatFlags, boxes }: SoundEntry): Pc
   };
   switch (type) {
     case 'sowt':
-      return big('signed', bytesOfNamed(bits), false);
+      return pcm('signed', bytesOfNamed(bits), false);
     case 'twos':
-      return big('signed', bytesOfNamed(bits));
+      return pcm('signed', bytesOfNamed(bits));
     case 'raw ':
     case 'NONE':
-      return bits === 16 ? big('signed', 2) : big('unsigned', 1);
+      return bits === 16 ? pcm('signed', 2) : pcm('unsigned', 1);
     case 'in24':
-      return big('signed', 3, !isLittle());
+      return pcm('signed', 3, !isLittle());
     case 'in32':
-      return big('signed', 4, !isLittle());
+      return pcm('signed', 4, !isLittle());
     case 'fl32':
-      return big('float', 4, !isLittle());
+      return pcm('float', 4, !isLittle());
     case 'fl64':
-      return big('float', 8, !isLittle());
+      return pcm('float', 8, !isLittle());
     case 'alaw':
-      return big('alaw', 1);
+      return pcm('alaw', 1);
     case 'ulaw':
-      return big('mulaw', 1);
+      return pcm('mulaw', 1);
     case 'lpcm': {
       if (formatFlags & IS_NOT_INTERLEAVED || bits % 8 !== 0) return undefined;
       const encoding = formatFlags & IS_FLOAT ? 'float' : formatFlags & IS_SIGNED ? 'signed' : 'unsigned';
       if (encoding === 'unsigned' && bits !== 8) return undefined;
-      return big(encoding, bits / 8, (formatFlags & IS_BIG_ENDIAN) !== 0);
+      return pcm(encoding, bits / 8, (formatFlags & IS_BIG_ENDIAN) !== 0);
     }
     case 'ipcm':
     case 'fpcm': {
       const config = findBox(boxes, 'pcmC');
       if (!config || config.length < 6 || config[5] % 8 !== 0) return undefined;
-      return big(type === 'ipcm' ? 'signed' : 'float', config[5] / 8, (config[4] & 1) === 0);
+      return pcm(type === 'ipcm' ? 'signed' : 'float', config[5] / 8, (config[4] & 1) === 0);
     }
     default:
       return undefined;
   }
 }
 
-/** Names for codings that are not decoded. */
+/** Names of codings that are not supported. */
 const NAMES: Readonly<Record<string, string>> = {
   'ac-4': 'AC-4',
   mlpa: 'Dolby TrueHD',
@@ -201,10 +198,9 @@ const PLAIN: Readonly<Record<string, CodecName>> = {
 };
 
 /**
- * Takes the first sample entry of a track apart, down to what a decoder needs.
+ * Parses the first sample entry of a track.
  *
- * @param timescale of the track: mostly its sample rate, and all there is of one above 65535 Hz, which the entry has no
- *   room for and says 0
+ * @param timescale of the track: the sample rate if the entry has 0, as for rates above 65535 Hz
  */
 export function codecOfEntry(entry: Uint8Array, timescale: number): AudioResult<TrackCodec> {
   const parsed = parseSoundEntry(entry);
@@ -293,17 +289,17 @@ function codecOfDescriptor(esds: Uint8Array | undefined, sound: SoundEntry): Aud
   }
 }
 
-/** One entry of an edit list: a stretch of the media, or nothing, is played for a while (ISO/IEC 14496-12 §8.6.6). */
+/** One entry of an edit list: plays a span of the media, or silence (ISO/IEC 14496-12 §8.6.6). */
 export interface Edit {
-  /** Units of the track; −1 where nothing is played. */
+  /** Units of the track; −1 for silence. */
   readonly mediaTime: number;
-  /** Units of the movie; 0 in the last entry: up to the end of the media. */
+  /** Units of the movie; 0 in the last entry means up to the end of the media. */
   readonly duration: number;
 }
 
 export type EditList =
   | { readonly kind: 'edits'; readonly edits: readonly Edit[]; readonly movieTimescale: number }
-  /** Why it cannot be followed, as the rest of a sentence about it. */
+  /** `fault` completes the sentence "The edit list of the MP4 file …". */
   | { readonly kind: 'unusable'; readonly fault: string };
 
 const MAX_EDITS = 1000;
@@ -312,7 +308,7 @@ const NORMAL_RATE = 0x10000;
 
 const unusable = (fault: string): EditList => ({ kind: 'unusable', fault });
 
-/** @param body of `elst`; undefined where the list is empty or its clock unknown: it says nothing then */
+/** @param body of `elst` @returns undefined if the list is empty or its clock is unknown */
 export function parseEdits(body: Uint8Array, movieTimescale: number): EditList | undefined {
   if (body.length < 8 || movieTimescale <= 0) return undefined;
   const isLong = body[0] === 1;
@@ -333,7 +329,7 @@ export function parseEdits(body: Uint8Array, movieTimescale: number): EditList |
     if (mediaTime !== EMPTY) rates.push(u32be(body, at + entryBytes - 4));
   }
   if (rates.length === 0) return unusable('plays nothing');
-  // Where there is one, a rate of 0 is a field that the writer forgot; among several it holds a picture still.
+  // A rate of 0 in the only entry is an unset field; among several entries it freezes a picture.
   const isNormal = rates.every((rate) => rate === NORMAL_RATE) || (rates.length === 1 && rates[0] === 0);
   if (!isNormal) return unusable('plays parts of it at another speed');
   if (ticks > MAX_SCAN_SECONDS * movieTimescale) return unusable(`lasts longer than ${MAX_SCAN_SECONDS / 3600} hours`);
@@ -341,41 +337,41 @@ export function parseEdits(body: Uint8Array, movieTimescale: number): EditList |
 }
 
 /**
- * The list of a recording that continues in fragments. One that is written before they are knows nothing of them: its
- * last piece, where it ends with the samples of the index, is meant to continue.
+ * The list of a recording that continues in fragments. A list that was written before the fragments ends with the
+ * samples of the index; its last entry is extended to the end.
  *
- * @param media length of the sound in front of the fragments
+ * @param media length of the audio before the fragments
  */
 export function openEnded(list: EditList, media: { readonly timescale: number; readonly duration: number }): EditList {
   const last = list.kind === 'edits' ? list.edits.at(-1) : undefined;
   if (list.kind !== 'edits' || !last || last.mediaTime === EMPTY || last.duration === 0) return list;
   if (media.timescale <= 0 || media.duration <= 0) return list;
   const endSeconds = last.mediaTime / media.timescale + last.duration / list.movieTimescale;
-  const isAll = endSeconds >= media.duration / media.timescale - 1 / list.movieTimescale;
-  return isAll ? { ...list, edits: [...list.edits.slice(0, -1), { ...last, duration: 0 }] } : list;
+  const endsWithIndex = endSeconds >= media.duration / media.timescale - 1 / list.movieTimescale;
+  return endsWithIndex ? { ...list, edits: [...list.edits.slice(0, -1), { ...last, duration: 0 }] } : list;
 }
 
 /**
- * What a list plays; or why it cannot be followed. The recording is read forward, so a list that plays something again,
- * or in another order, is not.
+ * The spans that a list plays, or the reason why it is ignored. The recording is read forward, so a list that repeats
+ * or reorders audio is ignored.
  *
  * @param timescale units of the track a second
- * @param start tells how much longer the packets are than their times say, which the list goes by (`roundedOff`)
+ * @param start first packets: the list uses the container's times with their rounding (`roundingErrorSamples`)
  */
 export function playEdits(
   { edits, movieTimescale }: EditList & { kind: 'edits' },
   timescale: number,
   sampleRateHz: number,
-  { evenly, packetSamples }: PartStart,
-): readonly Piece[] | { readonly fault: string } {
-  const off = evenly ? roundedOff(evenly, packetSamples, sampleRateHz) : 0;
-  // Where it comes to more than half of the sound, the times say nothing that a list could go by.
-  const isBelieved = 2 * Math.abs(off) < packetSamples;
-  const rateHz = isBelieved ? (sampleRateHz * packetSamples) / (packetSamples - off) : sampleRateHz;
-  // The list is rounded to the clock of the movie, often 1 ms; the media knows its end to the sample.
+  { constantDuration, packetSamples }: PartStart,
+): readonly PlayedSpan[] | { readonly fault: string } {
+  const off = constantDuration ? roundingErrorSamples(constantDuration, packetSamples, sampleRateHz) : 0;
+  // With a rounding error of more than half a packet, the times are unusable.
+  const isPlausible = 2 * Math.abs(off) < packetSamples;
+  const rateHz = isPlausible ? (sampleRateHz * packetSamples) / (packetSamples - off) : sampleRateHz;
+  // The list is rounded to the clock of the movie, often 1 ms; the end of the media is exact.
   const slackSamples = Math.ceil(rateHz / movieTimescale);
   const last = edits.findLastIndex(({ mediaTime }) => mediaTime !== EMPTY);
-  const pieces: Piece[] = [];
+  const spans: PlayedSpan[] = [];
   let ticks = 0;
   let passed = 0;
   for (const [i, { mediaTime, duration }] of edits.entries()) {
@@ -384,22 +380,20 @@ export function playEdits(
     ticks += duration;
     const samples = Math.round((ticks * rateHz) / movieTimescale) - begin;
     if (mediaTime === EMPTY) {
-      pieces.push({ samples });
+      spans.push({ samples });
       continue;
     }
     const stated = timescale > 0 ? Math.round((mediaTime * rateHz) / timescale) : 0;
     if (stated < passed - slackSamples) return { fault: 'jumps back' };
     const position = Math.max(stated, passed);
     passed = position + samples;
-    if (i === last && duration === 0) pieces.push({ position });
-    else pieces.push({ position, samples, ...(i === last && { slackSamples }) });
+    if (i === last && duration === 0) spans.push({ position });
+    else spans.push({ position, samples, ...(i === last && { slackSamples }) });
   }
-  return joined(pieces);
+  return joined(spans);
 }
 
-/**
- * Numbers of samples that iTunes writes into a comment; with HE-AAC they count at the rate of the core, which is half.
- */
+/** Numbers of samples from iTunes' comment; for HE-AAC at the core rate, which is half. */
 export interface GaplessComment {
   readonly delaySamples: number;
   readonly paddingSamples: number;

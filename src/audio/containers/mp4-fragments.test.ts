@@ -12,28 +12,28 @@ const fragments = formatFixture('mp4-fragments-aac-48000-stereo.mp4');
 const mixed = formatFixture('mp4-tables-and-fragments-aac-32000-mono.mp4');
 const RATE_HZ = 48000;
 
-/** Where each box of a type begins, of those that do not lie in another. */
-function placesOf(file: Uint8Array, type: string): number[] {
+/** Positions of the top-level boxes of a type. */
+function positionsOf(file: Uint8Array, type: string): number[] {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
-  const places: number[] = [];
+  const positions: number[] = [];
   for (let at = 0; at + 8 <= file.length; at += view.getUint32(at)) {
-    if (find(file, type, at) === at + 4) places.push(at);
+    if (find(file, type, at) === at + 4) positions.push(at);
     if (!Buffer.from(file.buffer, file.byteOffset).includes(type, at + 8)) break;
   }
-  return places;
+  return positions;
 }
 
-const moofs = placesOf(fragments, 'moof');
+const moofs = positionsOf(fragments, 'moof');
 
-/** The file with another length in the header of the box at a place. */
+/** The file with another length in the header of the box at `at`. */
 function withSize(file: Uint8Array, at: number, size: number): Uint8Array {
   const out = file.slice();
   new DataView(out.buffer).setUint32(at, size);
   return out;
 }
 
-describe('an index with samples, and fragments after it', () => {
-  it('are one recording: the fragments are no silence', async () => {
+describe('an index with samples and fragments after it', () => {
+  it('are one recording', async () => {
     const index = await indexAs('mp4', mixed);
     expect(index.warning).toBeUndefined();
     const sizes = find(mixed, 'stsz') + 12;
@@ -46,7 +46,7 @@ describe('an index with samples, and fragments after it', () => {
     }
   });
 
-  it('give the same samples wherever reading begins', async () => {
+  it('give the same samples from any start', async () => {
     const index = await indexAs('mp4', mixed);
     const whole = await readSourceRate(mixed, index, ports);
     for (const from of [10_000, 16_384, 16_385, 40_000, 90_000]) {
@@ -54,7 +54,7 @@ describe('an index with samples, and fragments after it', () => {
     }
   });
 
-  it('cut off in the index, and in the fragments', async () => {
+  it('are used up to the end if truncated in the tables or in the fragments', async () => {
     for (const share of [0.1, 0.6]) {
       const index = await indexOf(mixed.slice(0, mixed.length * share));
       expect(index.warning).toBe('The MP4 file ends before it should; the part that is there was used.');
@@ -62,7 +62,7 @@ describe('an index with samples, and fragments after it', () => {
     }
   });
 
-  it('an edit list that ends with the samples of the index continues', () => {
+  it('extend an edit list that ends with the samples of the index', () => {
     const list = (...entries: readonly EditEntry[]) => parseEdits(editList(...entries), 1000);
     const lastOf = (edits: ReturnType<typeof list>, duration: number) => {
       const open = edits && openEnded(edits, { timescale: 32_000, duration });
@@ -74,12 +74,12 @@ describe('an index with samples, and fragments after it', () => {
     expect(lastOf(list([480, 1024]), 0)).toBe(480);
   });
 
-  it('with such a list in the file they are read to their end', async () => {
+  it('are read to the end with an edit list for the samples of the index', async () => {
     const edts = box('edts', box('elst', editList([480, 1024])));
-    // It takes its room from the tags, so that no offset moves.
-    const [list, tags, behind] = [find(mixed, 'mdia') - 4, find(mixed, 'udta') - 4, find(mixed, 'mdat') - 4];
-    const rest = box('free', new Uint8Array(behind - tags - edts.length - 8));
-    const file = concat(mixed.subarray(0, list), edts, mixed.subarray(list, tags), rest, mixed.subarray(behind));
+    // The list replaces a part of the tags, so that no offset moves.
+    const [list, tags, media] = [find(mixed, 'mdia') - 4, find(mixed, 'udta') - 4, find(mixed, 'mdat') - 4];
+    const rest = box('free', new Uint8Array(media - tags - edts.length - 8));
+    const file = concat(mixed.subarray(0, list), edts, mixed.subarray(list, tags), rest, mixed.subarray(media));
     const trak = find(file, 'trak') - 4;
     const edited = withSize(file, trak, new DataView(file.buffer).getUint32(trak) + edts.length);
     const [index, all] = [await indexOf(edited), await indexOf(mixed)];
@@ -90,22 +90,22 @@ describe('an index with samples, and fragments after it', () => {
   });
 });
 
-describe('fragments that are not whole', () => {
+describe('damaged fragments', () => {
   const warningOf = async (file: Uint8Array) => (await indexOf(file)).warning;
 
-  it('of a file that ends early are said', async () => {
+  it('cause a warning if the file is truncated', async () => {
     const cut = 'The MP4 file ends before it should; the part that is there was used.';
     expect(await warningOf(fragments.slice(0, -3000))).toBe(cut);
     expect(await warningOf(fragments.slice(0, moofs[3] + 20))).toBe(cut);
     expect(await warningOf(fragments.slice(0, moofs[3] + 200))).toBe(cut);
   });
 
-  it('are passed over: a length that cannot be, in the middle of the file', async () => {
+  it('are skipped for an impossible box length', async () => {
     const whole = await indexOf(fragments);
     const good = await readSourceRate(fragments, whole, ports);
     for (const size of [3, 0x7fffffff]) {
       for (const type of ['moof', 'mdat']) {
-        const file = withSize(fragments, placesOf(fragments, type)[2], size);
+        const file = withSize(fragments, positionsOf(fragments, type)[2], size);
         const index = await indexOf(file);
         expect(index.warning).toMatch(/Parts of the MP4 file are damaged and were left out\./);
         expect(index.totalSamples).toBe(whole.totalSamples);
@@ -115,7 +115,7 @@ describe('fragments that are not whole', () => {
     }
   });
 
-  it('are passed over: a hole of zeros, which as a box would be all that is left', async () => {
+  it('are skipped for a span of zeros', async () => {
     const whole = await indexOf(fragments);
     const file = fragments.slice().fill(0, moofs[2], moofs[2] + 500);
     const index = await indexOf(file);
@@ -127,7 +127,7 @@ describe('fragments that are not whole', () => {
     expect(await indexOf(fragments.slice().fill(0, moofs[0], moofs[0] + 500))).toMatchObject({ format: 'mp4' });
   });
 
-  it('a packet outside of the file ends its fragment only', async () => {
+  it('end at a packet outside of the file, and later fragments are read', async () => {
     const sizes = find(fragments, 'trun', moofs[2]) + 16;
     const file = withSize(fragments, sizes + 4, 0x7fffffff);
     const index = await indexOf(file);
@@ -135,14 +135,14 @@ describe('fragments that are not whole', () => {
     expect(index.totalSamples).toBe((await indexOf(fragments)).totalSamples);
   });
 
-  it('tags and padding after them are nothing', async () => {
+  it('are not reported for tags and padding at the end', async () => {
     expect(await warningOf(concat(fragments, new TextEncoder().encode(`TAG${' '.repeat(125)}`)))).toBeUndefined();
     expect(await warningOf(concat(fragments, new Uint8Array(10_000)))).toBeUndefined();
   });
 });
 
-describe('files after one another', () => {
-  it('end with the first, and it is said', async () => {
+describe('concatenated MP4 files', () => {
+  it('end with the first file and a warning', async () => {
     const plain = formatFixture('mp4-aac-16000-mono.m4a');
     for (const [first, second] of [
       [plain, plain],
@@ -155,13 +155,13 @@ describe('files after one another', () => {
     }
   });
 
-  it('are one where the fragments say their places by themselves', async () => {
+  it('are one recording if the fragments have relative positions', async () => {
     const index = await indexOf(concat(fragments, fragments));
     expect(index.totalSamples).toBeGreaterThan(1.9 * (await indexOf(fragments)).totalSamples);
   });
 });
 
-it('packets of a track that counts on from the one in front of it, to and fro, with flags of the first apart', async () => {
+it('reads a track fragment whose offset continues from the previous one, with flags of the first packet', async () => {
   const fileWith = (firstOffset: number) => {
     const pictures = box('traf', box('tfhd', u32(0, 1)), box('trun', u32(0x201, 2, firstOffset, 10, 20)));
     const sound = [box('tfhd', u32(0, 2)), box('tfdt', u32(0, 500)), box('trun', u32(0x205, 2, -5, 0x02000000, 7, 9))];

@@ -7,42 +7,42 @@ import { type Box, boxesIn, boxesOf, type EditList, findBox, MAX_BOXES, readBody
 /** A `moof` box describes some seconds; one of this size would be an hour. */
 const MAX_MOOF_BYTES = 4 << 20;
 
-/** What a walk over fragments found to be not quite right. */
+/** Faults that a walk over fragments found. */
 export type FragmentFaults = {
-  /** The file ends inside a fragment. */
+  /** Whether the file ends inside a fragment. */
   isCut?: boolean;
-  /** Something was passed over in front of later fragments, or in place of them. */
+  /** Whether bytes were skipped before later fragments, or instead of them. */
   isDamaged?: boolean;
-  /** Another file was appended, whose fragments look the same as those of the first. */
+  /** Whether another file with similar fragments was appended. */
   hasAnother?: boolean;
-  /** Packets of another description were left out. */
+  /** Whether packets of another description were left out. */
   hasOthers?: boolean;
 };
 
 /** The head of one fragment. */
 interface Fragment {
   readonly box: Box;
-  /** Whether another index stands in front of it: where it counts bytes, it is from the start of another file. */
-  readonly isOfAnother: boolean;
+  /** Whether it follows another index: its file offsets count from the start of another file. */
+  readonly isOfAppendedFile: boolean;
 }
 
-/** How far after a damaged place the next fragment is looked for. */
+/** Bytes after damage that are searched for the next fragment. */
 const MAX_SEARCH_BYTES = 64 << 20;
-/** Damaged places in one walk. */
+/** Damaged spans in one walk. */
 const MAX_DAMAGES = 1000;
 /** Bytes after the last box that may be a tag or padding. */
 const MAX_TAIL_BYTES = 4096;
-/** What boxes are called. Zeros in the place of one would be a box up to the end of the file, by their size. */
+/** Types of boxes are printable. Zeros would parse as a box up to the end of the file. */
 const IS_TYPE = /^[\x20-\x7e]{4}$/;
-/** A fragment's head: its first box in it is its number, of 16 bytes. */
+/** Head of a fragment: its first box is its number, of 16 bytes. */
 const SIGNATURE_BYTES = 16;
 
-/** The whole `moof` boxes from `from` on. Where no box is, or one that cannot be, it continues at the next fragment. */
+/** The complete `moof` boxes from `from`. After an invalid box it continues at the next fragment. */
 async function* fragmentsOf(reader: BlockReader, from: number, faults: FragmentFaults): AsyncGenerator<Fragment> {
   const end = reader.sizeBytes;
   let position = from;
   let boxes = 0;
-  let isOfAnother = false;
+  let isOfAppendedFile = false;
   for (let damages = 0; damages <= MAX_DAMAGES; damages++) {
     let cut: string | undefined;
     for await (const box of boxesOf(reader, position, end)) {
@@ -50,8 +50,8 @@ async function* fragmentsOf(reader: BlockReader, from: number, faults: FragmentF
       boxes++;
       if (box.isCut) cut = box.type;
       if (box.isCut || !IS_TYPE.test(box.type) || (isFragment && box.end - box.start > MAX_MOOF_BYTES)) break;
-      if (isFragment) yield { box, isOfAnother };
-      isOfAnother ||= box.type === 'moov';
+      if (isFragment) yield { box, isOfAppendedFile };
+      isOfAppendedFile ||= box.type === 'moov';
       position = box.end;
     }
     if (boxes >= MAX_BOXES) return;
@@ -68,7 +68,7 @@ async function* fragmentsOf(reader: BlockReader, from: number, faults: FragmentF
   }
 }
 
-/** The next place that looks like the start of a fragment. */
+/** Position of the next possible start of a fragment. */
 async function findFragment(reader: BlockReader, from: number): Promise<number | undefined> {
   const until = Math.min(reader.sizeBytes, from + MAX_SEARCH_BYTES);
   for (let position = from; position + SIGNATURE_BYTES <= until; ) {
@@ -81,29 +81,29 @@ async function findFragment(reader: BlockReader, from: number): Promise<number |
   return undefined;
 }
 
-/** What determines when a track begins: its clock, and where its packets are. */
+/** Facts that determine the start time of a track. */
 export interface TrackClock {
   readonly id: number;
   readonly timescale: number;
   readonly edits: EditList | undefined;
-  /** Whether packets of it are in the tables of the index: these come first, and begin at 0. */
+  /** Whether the index has packets of it in tables: these come first, and begin at 0. */
   readonly isTabled: boolean;
 }
 
-/** Units of each track at its first packet in the fragments, by the track's number. */
+/** Time of each track's first packet in the fragments, in units of the track, by track number. */
 export type FragmentStarts = Map<number, number>;
 
-/** Tracks noted; a fragment may claim any number of them. */
+/** Tracks whose start is noted; a fragment may claim any number of tracks. */
 const MAX_TRACKS = 100;
 
-/** @param ticks decode time of the first packet of a fragment, and how much later than that it is played */
+/** @param ticks presentation time of the first packet of a fragment */
 function noteStart(starts: FragmentStarts, trackId: number, ticks: number): void {
   if (!starts.has(trackId) && starts.size < MAX_TRACKS) starts.set(trackId, ticks);
 }
 
 /**
- * How much later a track begins than the earliest of its file. Recordings that were cut out of a live stream begin at
- * any time, all their tracks alike: so only the difference counts.
+ * Seconds by which a track begins later than the earliest of its file. The times of a recording that was cut out of a
+ * live stream begin anywhere, the same for all tracks: so only the difference counts.
  */
 export function lateSeconds(track: TrackClock, all: readonly TrackClock[], starts: FragmentStarts): number {
   const own = startSeconds(track, starts);
@@ -113,13 +113,12 @@ export function lateSeconds(track: TrackClock, all: readonly TrackClock[], start
   return late <= MAX_GAP_SECONDS ? late : 0;
 }
 
-/** Undefined where nothing is known of it. */
+/** Start time of a track; undefined if unknown. */
 function startSeconds({ id, timescale, edits, isTabled }: TrackClock, starts: FragmentStarts): number | undefined {
   if (isTabled) return 0;
   const ticks = starts.get(id);
   if (ticks === undefined || timescale <= 0) return undefined;
-  // Pictures are decoded before they are played, and a list that cuts the difference off puts the first of them back to
-  // where it belongs.
+  // Video is decoded before it is played; an edit list that cuts the difference moves the start back.
   const list = edits?.kind === 'edits' ? edits : undefined;
   const first = list?.edits.findIndex(({ mediaTime }) => mediaTime >= 0) ?? -1;
   if (!list || first < 0) return ticks / timescale;
@@ -128,7 +127,7 @@ function startSeconds({ id, timescale, edits, isTabled }: TrackClock, starts: Fr
   return emptySeconds + Math.max(0, ticks - list.edits[first].mediaTime) / timescale;
 }
 
-/** What holds for packets of a track where a fragment says nothing (`trex`). */
+/** Default values for the packets of a track (`trex`). */
 export interface FragmentDefaults {
   /** Number of the packets' description, from 1. */
   readonly description: number;
@@ -140,31 +139,28 @@ export interface FragmentWalk {
   readonly trackId: number;
   readonly timescale: number;
   readonly defaults: FragmentDefaults;
-  /** Where fragments may begin: after the index. */
+  /** Start of the fragments: the end of the index. */
   readonly firstByte: number;
-  /** Bytes of one sample frame of uncompressed sound; else 0. */
+  /** Bytes of one sample frame of uncompressed audio; otherwise 0. */
   readonly pcmFrameBytes: number;
-  /** Descriptions whose packets are left out (`readDescriptions`); absent where all have the same. */
-  readonly others?: readonly number[];
-  /**
-   * Packets in front of the fragments, by tables. Entries count on from there: a fragment's is this and its place in
-   * the file.
-   */
+  /** Descriptions whose packets are left out (`readDescriptions`); absent if all have the same coding. */
+  readonly excludedDescriptions?: readonly number[];
+  /** Number of packets in tables before the fragments. The entry of a fragment is this number plus its file offset. */
   readonly tabled: number;
 }
 
-/** Flag of `tfhd`: a place in the file that packets are counted from. */
+/** Flag of `tfhd`: the base file offset of the packets is stated. */
 const HAS_BASE = 0x01;
 
-/** Sample frames of one packet of uncompressed sound, where the fragment has a packet for each. */
+/** Sample frames that are merged into one packet, if the fragment has a packet for each sample frame. */
 const PCM_FRAMES = 4096;
 
-/** Packets of one run. A fragment may claim any number of them, so that they are never held together. */
+/** Packets of one run: bounds the memory, because a fragment may claim any number of them. */
 const MAX_RUN_PACKETS = 1024;
 
 /**
- * The packets of one track from an entry on, or from the first fragment (ISO/IEC 14496-12 §8.8). Packets that are not
- * in the file are left out, and with them the rest of their fragment.
+ * The packets of one track from an entry, or from the first fragment (ISO/IEC 14496-12 §8.8). A packet that is not in
+ * the file ends its fragment.
  */
 export async function* walkFragments(
   reader: BlockReader,
@@ -173,24 +169,24 @@ export async function* walkFragments(
   faults: FragmentFaults,
 ): PacketWalk {
   const from = Math.max(walk.firstByte, entry - walk.tabled);
-  let isWhole = true;
-  for await (const { box, isOfAnother } of fragmentsOf(reader, from, faults)) {
-    // What a fragment lacks is the end of the file only in the last one.
-    if (!isWhole) faults.isDamaged = true;
+  let isComplete = true;
+  for await (const { box, isOfAppendedFile } of fragmentsOf(reader, from, faults)) {
+    // Only in the last fragment do missing packets mean that the file is truncated.
+    if (!isComplete) faults.isDamaged = true;
     const body = await readBody(reader, box, MAX_MOOF_BYTES);
-    if (isOfAnother && countsFromFileStart(body)) {
+    if (isOfAppendedFile && countsFromFileStart(body)) {
       faults.hasAnother = true;
       break;
     }
-    isWhole = yield* fragmentRuns(body, box, walk, reader.sizeBytes, faults);
+    isComplete = yield* fragmentRuns(body, box, walk, reader.sizeBytes, faults);
   }
-  if (!isWhole) faults.isCut = true;
+  if (!isComplete) faults.isCut = true;
 }
 
-/** Fragments looked at to see when each track begins. */
+/** Fragments that are searched for the start of each track. */
 const FIRST_FRAGMENTS = 4;
 
-/** When each track begins, by the first fragments. */
+/** Start of each track, from the first fragments. */
 export async function fragmentStarts(reader: BlockReader, walk: FragmentWalk, tracks: number): Promise<FragmentStarts> {
   const starts: FragmentStarts = new Map();
   let fragments = 0;
@@ -202,7 +198,7 @@ export async function fragmentStarts(reader: BlockReader, walk: FragmentWalk, tr
   return starts;
 }
 
-/** Whether a fragment says where its packets lie in bytes from the start of its file. */
+/** Whether a fragment states the positions of its packets from the start of its file. */
 function countsFromFileStart(body: Uint8Array): boolean {
   for (const traf of boxesIn(body)) {
     const header = traf.type === 'traf' ? findBox(body, 'tfhd', traf.bodyStart, traf.end) : undefined;
@@ -214,7 +210,7 @@ function countsFromFileStart(body: Uint8Array): boolean {
 /**
  * The packets of the track in one fragment, the first with an entry.
  *
- * @returns whether it is whole: false where a packet is not in the file
+ * @returns false if a packet is not in the file
  */
 function* fragmentRuns(
   body: Uint8Array,
@@ -225,7 +221,7 @@ function* fragmentRuns(
   starts?: FragmentStarts,
 ): Generator<PacketRun, boolean> {
   let entry: number | undefined = walk.tabled + moof.start;
-  /** End of the data of the track fragment in front: where the next begins that says nothing else. */
+  /** End of the data of the previous track fragment: default start of the next. */
   let dataEnd = moof.start;
   for (const traf of boxesIn(body)) {
     if (traf.type !== 'traf') continue;
@@ -238,13 +234,13 @@ function* fragmentRuns(
         ticks = view[0] === 1 && view.length >= 12 ? u32be(view, 4) * 2 ** 32 + u32be(view, 8) : u32be(view, 4);
       } else if (box.type === 'trun' && header) {
         const isOfTrack = header.trackId === walk.trackId;
-        const isWanted = isOfTrack && !walk.others?.includes(header.description);
+        const isWanted = isOfTrack && !walk.excludedDescriptions?.includes(header.description);
         if (isOfTrack && !isWanted) faults.hasOthers = true;
         const pcmFrameBytes = isWanted ? walk.pcmFrameBytes : 0;
-        const place = { offset: dataEnd, ticks, timescale: walk.timescale, fileBytes, pcmFrameBytes };
-        const run = new TrackRun(view, header, place);
+        const start = { offset: dataEnd, ticks, timescale: walk.timescale, fileBytes, pcmFrameBytes };
+        const run = new TrackRun(view, header, start);
         if (starts && run.startTicks !== undefined) noteStart(starts, header.trackId, run.startTicks);
-        if (!isWanted) run.pass();
+        if (!isWanted) run.skipAll();
         else {
           for (let packets = run.next(); packets.length > 0; packets = run.next()) {
             if (entry !== undefined) packets[0] = { ...packets[0], entry };
@@ -288,7 +284,7 @@ function parseTrackFragment(
   return { trackId, description, duration, size, baseOffset: base ?? (flags & 0x20000 ? moofStart : dataEnd) };
 }
 
-interface RunPlace {
+interface RunStart {
   readonly offset: number;
   readonly ticks: number | undefined;
   readonly timescale: number;
@@ -296,22 +292,22 @@ interface RunPlace {
   readonly pcmFrameBytes: number;
 }
 
-/** One `trun`: packets that lie one after another. */
+/** One `trun`: contiguous packets. */
 class TrackRun {
-  /** Where the next packet lies. */
+  /** File offset of the next packet. */
   offset: number;
-  /** When it begins, where the fragment says that. */
+  /** Decode time of the next packet, if the fragment states it. */
   ticks: number | undefined;
-  /** When the first packet is played; undefined where there is none, or the fragment does not say. */
+  /** Presentation time of the first packet; undefined without packets, or if the fragment does not state it. */
   readonly startTicks: number | undefined;
   /** Whether a packet is not in the file. */
   isCut = false;
   readonly #flags: number;
   readonly #entryBytes: number;
   readonly #sizeAt: number;
-  /** Bytes of each packet, where the run does not say them one by one. */
+  /** Bytes of each packet, if the run does not state them one by one. */
   readonly #packetBytes: number;
-  /** Packets that are taken together, at most. */
+  /** Maximum number of packets that are merged into one. */
   readonly #perStep: number;
   #at = 8;
   #left = 0;
@@ -319,10 +315,10 @@ class TrackRun {
   constructor(
     private readonly view: Uint8Array,
     private readonly header: TrackFragment,
-    private readonly place: RunPlace,
+    private readonly start: RunStart,
   ) {
-    this.offset = place.offset;
-    this.ticks = place.ticks;
+    this.offset = start.offset;
+    this.ticks = start.ticks;
     this.#flags = view.length < 8 ? 0 : u32be(view, 0);
     if (this.#flags & 0x01 && view.length >= 12) {
       this.offset = header.baseOffset + (u32be(view, this.#at) | 0);
@@ -332,35 +328,34 @@ class TrackRun {
     const fields = [0x100, 0x200, 0x400, 0x800].filter((flag) => this.#flags & flag);
     this.#entryBytes = 4 * fields.length;
     this.#sizeAt = 4 * fields.indexOf(0x200);
-    // Uncompressed sound, a packet for each sample frame: some writers say that it has 1 byte, as in tables.
-    const isByFrames = this.#entryBytes === 0 && header.size > 0 && header.size <= place.pcmFrameBytes;
-    this.#packetBytes = isByFrames ? place.pcmFrameBytes : header.size;
+    // Uncompressed audio with a packet for each sample frame: some writers state a size of 1 byte, as in tables.
+    const isByFrames = this.#entryBytes === 0 && header.size > 0 && header.size <= start.pcmFrameBytes;
+    this.#packetBytes = isByFrames ? start.pcmFrameBytes : header.size;
     this.#perStep = isByFrames ? PCM_FRAMES : 1;
     if (view.length < 8) return;
-    // A count without entries is bounded by the bytes that are there; packets of no bytes are none.
+    // A count without entries is bounded by the bytes of the file; packets without bytes are ignored.
     const room =
       this.#entryBytes > 0
         ? Math.floor((view.length - this.#at) / this.#entryBytes)
         : this.#packetBytes > 0
-          ? Math.floor(place.fileBytes / this.#packetBytes)
+          ? Math.floor(start.fileBytes / this.#packetBytes)
           : 0;
     this.#left = Math.min(u32be(view, 4), Math.max(0, room));
-    if (this.#left === 0 || place.ticks === undefined) return;
+    if (this.#left === 0 || start.ticks === undefined) return;
     const delayAt = fields.indexOf(0x800);
-    // Above 0 mostly; the second version of the box allows less, and no delay is so long that the sign could be meant
-    // otherwise.
-    this.startTicks = place.ticks + (delayAt < 0 ? 0 : u32be(view, this.#at + 4 * delayAt) | 0);
+    // The second version of the box allows negative delays. In the first no delay is long enough to set the sign bit.
+    this.startTicks = start.ticks + (delayAt < 0 ? 0 : u32be(view, this.#at + 4 * delayAt) | 0);
   }
 
   get endSeconds(): number | undefined {
     return this.#secondsOf(this.ticks);
   }
 
-  /** The next packets, not more than a run may have; none at the end. */
+  /** The next packets, up to the limit of a run; none at the end. */
   next(): RawPacket[] {
     const packets: RawPacket[] = [];
-    // All of one size, and that too long: none of them is a packet, and there may be hundreds for each box of 20 bytes.
-    if (!(this.#flags & 0x200) && this.#packetBytes > MAX_PACKET_BYTES) this.pass();
+    // With a constant size above the limit none is a packet: skipping them one by one would take long.
+    if (!(this.#flags & 0x200) && this.#packetBytes > MAX_PACKET_BYTES) this.skipAll();
     while (this.#left > 0 && !this.isCut && packets.length < MAX_RUN_PACKETS) {
       const packet = this.#step();
       if (packet) packets.push(packet);
@@ -368,8 +363,8 @@ class TrackRun {
     return packets;
   }
 
-  /** Goes to the end without looking at packets: of another track. */
-  pass(): void {
+  /** Skips the remaining packets, as for another track. */
+  skipAll(): void {
     if (this.#entryBytes === 0) {
       this.offset += this.#left * this.header.size;
       if (this.ticks !== undefined) this.ticks += this.#left * this.header.duration;
@@ -378,13 +373,13 @@ class TrackRun {
     while (this.#left > 0 && !this.isCut) this.#step();
   }
 
-  /** One packet on; undefined where it is damage, or not in the file. */
+  /** The next packet; undefined if it is damaged or not in the file. */
   #step(): RawPacket | undefined {
     const { view, header, offset, ticks } = this;
     const bytes = this.#flags & 0x200 ? u32be(view, this.#at + this.#sizeAt) : this.#packetBytes;
     const duration = this.#flags & 0x100 ? u32be(view, this.#at) : header.duration;
-    const inFile = Math.floor((this.place.fileBytes - offset) / Math.max(1, bytes));
-    this.isCut = offset < 0 || offset > this.place.fileBytes || inFile < 1;
+    const inFile = Math.floor((this.start.fileBytes - offset) / Math.max(1, bytes));
+    this.isCut = offset < 0 || offset > this.start.fileBytes || inFile < 1;
     if (this.isCut) return undefined;
     const count = Math.min(this.#perStep, this.#left, inFile);
     const length = count * bytes;
@@ -396,6 +391,6 @@ class TrackRun {
   }
 
   #secondsOf(ticks: number | undefined): number | undefined {
-    return ticks === undefined || this.place.timescale <= 0 ? undefined : ticks / this.place.timescale;
+    return ticks === undefined || this.start.timescale <= 0 ? undefined : ticks / this.start.timescale;
   }
 }

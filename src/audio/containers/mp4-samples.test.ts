@@ -22,7 +22,7 @@ function words(values: readonly number[]): Uint8Array {
   return new Uint8Array(bytes.buffer);
 }
 
-/** A file of tables alone: the packets lie somewhere in it. */
+/** A file that consists of tables; the packets are arbitrary bytes of it. */
 function tablesFile({ stts, stsc, sizes, chunks }: Tables) {
   const parts = [
     words(stts.flat()),
@@ -44,14 +44,14 @@ function tablesFile({ stts, stsc, sizes, chunks }: Tables) {
   return { bytes: concat(...parts), walk };
 }
 
-/** Walks everything once; then `jump` gives the first packets from one on. */
+/** All packets, and `walkFrom`, which walks at least `atLeast` packets from a number. */
 async function scanned(tables: Tables) {
   const { bytes, walk } = tablesFile(tables);
   const all: RawPacket[] = [];
   for await (const { packets } of walkSamples(new BlockReader(memorySource(bytes)), walk, 0, {})) {
     for (const packet of packets) all.push(packet);
   }
-  const jump = async (from: number, atLeast = 1) => {
+  const walkFrom = async (from: number, atLeast = 1) => {
     const packets: RawPacket[] = [];
     for await (const run of walkSamples(new BlockReader(memorySource(bytes)), walk, from, {})) {
       for (const packet of run.packets) packets.push(packet);
@@ -59,16 +59,16 @@ async function scanned(tables: Tables) {
     }
     return packets;
   };
-  return { all, jump };
+  return { all, walkFrom };
 }
 
-const placeOf = ({ entry, offset, length, seconds }: RawPacket) => [entry, offset, length, seconds];
+const positionOf = ({ entry, offset, length, seconds }: RawPacket) => [entry, offset, length, seconds];
 const times = (count: number) => Array.from({ length: count }, (_, i) => i);
 
-describe('a walk from any packet on finds the packets of the whole walk', () => {
+describe('a walk from any packet finds the packets of the complete walk', () => {
   it('in a table of as many runs as chunks', async () => {
     const chunks = 300_000;
-    const { all, jump } = await scanned({
+    const { all, walkFrom } = await scanned({
       stts: [[chunks * 2, 20]],
       stsc: times(chunks).map((i) => [i + 1, 1 + (i % 2)]),
       sizes: Array.from({ length: chunks * 1.5 }, (_, i) => i % 7),
@@ -78,32 +78,37 @@ describe('a walk from any packet on finds the packets of the whole walk', () => 
     const next = random(3);
     for (let round = 0; round < 30; round++) {
       const from = Math.floor(next() * all.length);
-      const packets = await jump(from, 3000);
-      expect(packets.map(placeOf)).toEqual(all.slice(from, from + packets.length).map(placeOf));
+      const packets = await walkFrom(from, 3000);
+      expect(packets.map(positionOf)).toEqual(all.slice(from, from + packets.length).map(positionOf));
     }
   });
 
   it('in one chunk of all packets', async () => {
     const sizes = Array.from({ length: 400_000 }, (_, i) => i % 3);
-    const { all, jump } = await scanned({ stts: [[sizes.length, 20]], stsc: [[1, sizes.length]], sizes, chunks: 1 });
+    const { all, walkFrom } = await scanned({
+      stts: [[sizes.length, 20]],
+      stsc: [[1, sizes.length]],
+      sizes,
+      chunks: 1,
+    });
     expect(all).toHaveLength(sizes.length);
-    const packets = await jump(390_000);
-    expect(placeOf(packets[0])).toEqual(placeOf(all[390_000]));
+    const packets = await walkFrom(390_000);
+    expect(positionOf(packets[0])).toEqual(positionOf(all[390_000]));
   });
 
-  it('where the table of times begins with entries for nothing', async () => {
-    const { all, jump } = await scanned({
+  it('if the table of times begins with empty entries', async () => {
+    const { all, walkFrom } = await scanned({
       stts: [...times(50_000).map((): [number, number] => [0, 1]), [10, 20]],
       stsc: [[1, 10]],
       sizes: Array<number>(10).fill(5),
       chunks: 1,
     });
     expect(all[9].seconds).toBeCloseTo(0.18);
-    for (const from of [0, 3]) expect((await jump(from)).map(placeOf)).toEqual(all.slice(from).map(placeOf));
+    for (const from of [0, 3]) expect((await walkFrom(from)).map(positionOf)).toEqual(all.slice(from).map(positionOf));
   });
 });
 
-it('very many entries for nothing end the times', async () => {
+it('ignores times after 200,000 empty entries', async () => {
   const { all } = await scanned({
     stts: [[5, 20], ...times(300_000).map((): [number, number] => [0, 1]), [5, 20]],
     stsc: [[1, 10]],
@@ -113,7 +118,7 @@ it('very many entries for nothing end the times', async () => {
   expect(all.map(({ seconds }) => seconds !== undefined)).toEqual(times(10).map((i) => i < 5));
 });
 
-describe('entries of the table of chunks that stand for nothing', () => {
+describe('empty entries of the table of chunks', () => {
   const withEmpty = (empty: number): Tables => ({
     stts: [[20, 20]],
     stsc: [[1, 10], ...times(empty).map((): [number, number] => [2, 0]), [2, 10]],
@@ -121,24 +126,24 @@ describe('entries of the table of chunks that stand for nothing', () => {
     chunks: 2,
   });
 
-  it('are passed over', async () => {
-    const { all, jump } = await scanned(withEmpty(50));
+  it('are skipped', async () => {
+    const { all, walkFrom } = await scanned(withEmpty(50));
     expect(all).toHaveLength(20);
-    expect(await jump(15)).toHaveLength(5);
+    expect(await walkFrom(15)).toHaveLength(5);
   });
 
-  it('end the walk where there are very many', async () => {
+  it('end the walk after 100 in a row', async () => {
     expect((await scanned(withEmpty(200))).all).toHaveLength(10);
   });
 });
 
-it('packets of another description have no more bytes than the file, however often its chunks lie on one another', async () => {
+it('ends when the packets of another description have more bytes than the file', async () => {
   const chunks = 10_000;
   const { bytes, walk } = tablesFile({ stts: [[1, 20]], stsc: [[1, 1000]], sizes: [], chunks });
   const sizes = { ...walk.tables.sizes, constant: 1, count: chunks * 1000 };
   const found: TableFaults = {};
-  const others: SampleWalk = { ...walk, tables: { ...walk.tables, sizes }, others: [1] };
-  for await (const { packets } of walkSamples(new BlockReader(memorySource(bytes)), others, 0, found)) {
+  const excluding: SampleWalk = { ...walk, tables: { ...walk.tables, sizes }, excludedDescriptions: [1] };
+  for await (const { packets } of walkSamples(new BlockReader(memorySource(bytes)), excluding, 0, found)) {
     expect(packets).toEqual([]);
   }
   expect(found.tableEnd).toBeGreaterThan(0);
@@ -150,11 +155,11 @@ const dOps = box('dOps', Uint8Array.of(0, 1, 0, 0, 0, 0, 0xbb, 0x80, 0, 0, 0));
 const opus: SoundEntryFields = { type: 'Opus', channels: 1, bits: 16, rateHz: 48000, timescale: 48000, boxes: dOps };
 const head = box('ftyp', u32(0x69736f6d, 0));
 
-/** Packets of one byte: some of 2.5 ms of silence, and many without a sample. */
+/** Packets of one byte: ten of 2.5 ms of silence, and the others without a sample. */
 const PACKETS = 2000;
 const data = new Uint8Array(PACKETS).fill(0x03).fill(0xe0, 0, 10);
 
-/** 2000 packets in the same bytes, as often as wanted: by the table of chunks, or by fragments. */
+/** 2000 packets, repeated in the same bytes `times` times by the table of chunks or by fragments. */
 const files: Readonly<Record<string, (times: number) => Uint8Array>> = {
   tables(times) {
     const mdat = box('mdat', data);
@@ -176,8 +181,8 @@ const files: Readonly<Record<string, (times: number) => Uint8Array>> = {
   },
 };
 
-describe.each(Object.keys(files))('packets by %s in the same bytes', (kind) => {
-  it('once and twice are read', async () => {
+describe.each(Object.keys(files))('packets in the same bytes, in %s', (kind) => {
+  it('are read up to twice', async () => {
     for (const times of [1, 2]) {
       const index = await indexAs('mp4', files[kind](times));
       expect(index.warning).toBeUndefined();
@@ -185,11 +190,11 @@ describe.each(Object.keys(files))('packets by %s in the same bytes', (kind) => {
     }
   });
 
-  it('thousands of times are not: a file of 20 KB took a minute', async () => {
+  it('are left out after twice the size of the file, with a warning', async () => {
     const file = files[kind](1000);
     const index = await indexAs('mp4', file);
     expect(index.warning).toBe('The MP4 file plays the same bytes again and again; what follows was left out.');
-    // All packets that fit in twice the bytes of the file.
+    // All packets within twice the bytes of the file.
     expect(index.durationSeconds).toBeLessThan(1);
     const started = performance.now();
     expect(await readSourceRate(file, index, ports)).toHaveLength(index.totalSamples);

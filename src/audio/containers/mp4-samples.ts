@@ -1,6 +1,6 @@
 import type { BlockReader } from '../block-reader.ts';
 import { u16be, u32be } from '../bytes.ts';
-import type { EvenTimes, PacketWalk, RawPacket } from '../container.ts';
+import type { ConstantDuration, PacketWalk, RawPacket } from '../container.ts';
 import type { AmrFamily } from './amr.ts';
 
 interface Table {
@@ -8,7 +8,7 @@ interface Table {
   readonly count: number;
 }
 
-/** Where in the file the tables of one track lie (ISO/IEC 14496-12 §8.6, 8.7). Plain JSON. */
+/** Positions of the tables of one track in the file (ISO/IEC 14496-12 §8.6, 8.7). Plain JSON. */
 export interface SampleTables {
   readonly times: Table;
   readonly runs: Table;
@@ -16,40 +16,40 @@ export interface SampleTables {
   readonly chunks: Table & { readonly isLong: boolean };
 }
 
-/** Entries read from a table in one go. */
+/** Table entries in one read. */
 const BATCH_ENTRIES = 4096;
 /** Packets of one run. */
 const MAX_RUN = 1024;
-/** Entries in a row of the table of chunks that stand for no packet; the table is damaged where there are more. */
+/** Successive entries of the table of chunks without packets; with more the table is damaged. */
 const MAX_EMPTY_RUNS = 100;
-/** Entries of the table of times, in all, that stand for no packet; there are no times where there are more. */
+/** Total of entries of the table of times without packets; after more the times are ignored. */
 const MAX_EMPTY_TIMES = 200_000;
-/** Packets of other descriptions, in all; a day at 96 kHz has fewer. No two of them lie in the same bytes. */
+/** Total of packets of other descriptions; a day at 96 kHz has fewer. */
 const MAX_OTHER_PACKETS = 10_000_000;
-/** Sample frames of one packet of uncompressed sound. */
+/** Sample frames of one packet of uncompressed audio. */
 const PCM_FRAMES = 4096;
 
 export interface SampleWalk {
   readonly tables: SampleTables;
   readonly timescale: number;
-  /** Bytes of one sample frame of uncompressed sound, where each is a packet of its own in the tables; else 0. */
+  /** Bytes of one sample frame of uncompressed audio, if the tables have a packet for each; otherwise 0. */
   readonly pcmFrameBytes: number;
-  /** Descriptions whose packets are left out (`readDescriptions`); absent where all have the same. */
-  readonly others?: readonly number[];
+  /** Descriptions whose packets are left out (`readDescriptions`); absent if all have the same coding. */
+  readonly excludedDescriptions?: readonly number[];
 }
 
-/** What a walk met. */
+/** Faults and facts that a walk found. */
 export type TableFaults = {
   /** Number after the last packet that is in the file. */
   tableEnd?: number;
-  /** Packets of another description were left out. */
+  /** Whether packets of another description were left out. */
   hasOthers?: boolean;
 };
 
 /**
- * The packets of a track from number `from` on, by its tables. Nothing of the tables is kept in memory, so that the
- * length of the recording does not matter. Ends where a packet is not in the file, and where the packets of other
- * descriptions would have more bytes than the file.
+ * The packets of a track from number `from`, from its tables. The tables are not kept in memory, so that the memory
+ * does not depend on the length of the recording. Ends at a packet that is not in the file, or when the packets of
+ * other descriptions have more bytes than the file.
  */
 export async function* walkSamples(
   reader: BlockReader,
@@ -61,12 +61,12 @@ export async function* walkSamples(
   const chunkOffset = chunkOffsets(reader, tables.chunks);
   const sizeOf = packetSizes(reader, tables.sizes);
   const times = new PacketTimes(reader, tables.times, walk.timescale);
-  await times.pass(from);
+  await times.advance(from);
   let packet = 0;
   let otherPackets = 0;
   let otherBytes = 0;
   for await (const { firstChunk, endChunk, perChunk, description } of chunkRuns(reader, tables)) {
-    const isOther = walk.others?.includes(description) === true;
+    const isOther = walk.excludedDescriptions?.includes(description) === true;
     const skipped = Math.min(endChunk - firstChunk, Math.max(0, Math.floor((from - packet) / perChunk)));
     packet += skipped * perChunk;
     for (let chunk = firstChunk + skipped; chunk < endChunk; chunk++) {
@@ -81,9 +81,9 @@ export async function* walkSamples(
           return;
         }
         if (packet >= from) {
-          const seconds = await times.pass(frames);
-          const evenly = frames === 1 ? times.evenly : undefined;
-          if (!isOther) packets.push({ offset, length, entry: packet, seconds, evenly });
+          const seconds = await times.advance(frames);
+          const constantDuration = frames === 1 ? times.constantDuration : undefined;
+          if (!isOther) packets.push({ offset, length, entry: packet, seconds, constantDuration });
           else {
             faults.hasOthers = true;
             otherBytes += length;
@@ -103,14 +103,14 @@ export async function* walkSamples(
   }
 }
 
-/** Rows of chunks (numbers from 0) with equally many packets each. */
+/** Runs of chunks (numbers from 0) with the same number of packets each. */
 async function* chunkRuns(reader: BlockReader, { runs, chunks }: SampleTables) {
   let before: { firstChunk: number; perChunk: number; description: number } | undefined;
   let empty = 0;
   for (let run = 0; run <= runs.count; run++) {
     const view = run < runs.count ? await reader.peekTable(runs.offset + 12 * run, 12) : undefined;
     if (view && view.length < 12) return;
-    // Read at once: the consumer of a run uses the reader.
+    // Copied now: the consumer of a run uses the reader, which invalidates the view.
     const firstChunk = view ? u32be(view, 0) - 1 : chunks.count;
     const perChunk = view ? u32be(view, 4) : 0;
     const description = view ? u32be(view, 8) : 0;
@@ -123,7 +123,7 @@ async function* chunkRuns(reader: BlockReader, { runs, chunks }: SampleTables) {
   }
 }
 
-/** Fields of a table by their number, read in batches as the numbers rise. */
+/** Fields of a table by number, read in batches for ascending numbers. */
 function batched(reader: BlockReader, offset: number, count: number, bits: number, read: FieldReader) {
   let view = new Uint8Array(0);
   let first = 0;
@@ -158,12 +158,12 @@ function packetSizes(reader: BlockReader, { offset, count, constant, fieldBits }
   return batched(reader, offset, count, fieldBits, SIZE_FIELDS[fieldBits]);
 }
 
-/** Times of the packets in turn. */
+/** Times of the packets in order. */
 class PacketTimes {
-  /** Where the last packet ends; undefined after the end of the table. */
+  /** End of the last packet; undefined after the end of the table. */
   endSeconds: number | undefined;
-  /** The entry of the last packet, where it is one for many. */
-  evenly: EvenTimes | undefined;
+  /** The table entry of the last packet, if it covers several packets. */
+  constantDuration: ConstantDuration | undefined;
   #entry = 0;
   #left = 0;
   #delta = 0;
@@ -176,14 +176,12 @@ class PacketTimes {
     private readonly timescale: number,
   ) {}
 
-  /**
-   * Start of the next packet; of uncompressed sound one packet has many entries. Passes any number of packets in turn.
-   */
-  async pass(entries: number): Promise<number | undefined> {
+  /** Start of the next packet. @param entries to advance by: merged packets of uncompressed audio have many */
+  async advance(entries: number): Promise<number | undefined> {
     this.endSeconds = undefined;
     let seconds: number | undefined;
     for (let left = entries; left > 0; ) {
-      if (this.#left === 0) this.evenly = undefined;
+      if (this.#left === 0) this.constantDuration = undefined;
       while (this.#left === 0) {
         if (this.#entry >= this.table.count || this.timescale <= 0 || this.#empty > MAX_EMPTY_TIMES) return undefined;
         const view = await this.reader.peekTable(this.table.offset + 8 * this.#entry++, 8);
@@ -191,7 +189,8 @@ class PacketTimes {
         this.#left = u32be(view, 0);
         if (this.#left === 0) this.#empty++;
         this.#delta = u32be(view, 4);
-        if (this.#left > 1) this.evenly = { ticks: this.#delta, timescale: this.timescale, packets: this.#left };
+        if (this.#left > 1)
+          this.constantDuration = { ticks: this.#delta, timescale: this.timescale, packets: this.#left };
       }
       seconds ??= this.#ticks / this.timescale;
       const passed = Math.min(left, this.#left);
@@ -205,22 +204,22 @@ class PacketTimes {
 }
 
 /**
- * How often the bytes of a file may be heard, on average. Writers use none twice; a few boxes could ask for the same
- * ones millions of times.
+ * Limit of the bytes of all packets, in sizes of the file. Writers use no byte twice; a few hostile boxes could use the
+ * same bytes millions of times.
  */
-const MOST_USES = 2;
+const MAX_REUSE = 2;
 
-/** What a walk found of it. */
+/** State of the limit. */
 export type Reuse = {
-  /** Whether packets were left out, since those in front of them had more bytes than the file. */
+  /** Whether packets were left out, because earlier ones reached the limit. */
   isEndless?: boolean;
-  /** Bytes of the packets in front of the first one of the walk. */
+  /** Bytes of the packets before the first one of the walk. */
   passedBytes?: number;
 };
 
-/** The packets of a walk, up to the one that uses bytes of the file too often: the same one wherever the walk began. */
+/** The packets of a walk up to the limit of reused bytes; ends at the same packet for any start of the walk. */
 export async function* withoutReuse(walk: PacketWalk, fileBytes: number, reuse: Reuse): PacketWalk {
-  let left = MOST_USES * fileBytes - (reuse.passedBytes ?? 0);
+  let left = MAX_REUSE * fileBytes - (reuse.passedBytes ?? 0);
   for await (const run of walk) {
     const end = run.packets.findIndex(({ length }) => {
       left -= length;
@@ -233,10 +232,10 @@ export async function* withoutReuse(walk: PacketWalk, fileBytes: number, reuse: 
   }
 }
 
-/** Frames of one run. A file may claim samples of any size, so that they are never held together. */
+/** Frames of one run: bounds the memory, because a file may claim samples of any size. */
 const MAX_RUN_FRAMES = 1024;
 
-/** The frames of AMR in samples that hold several (3GPP TS 26.244 §6.7): a decoder takes one at a time. */
+/** The frames of AMR samples with several frames (3GPP TS 26.244 §6.7): a decoder takes one frame at a time. */
 export async function* amrFrames(reader: BlockReader, walk: PacketWalk, { frameBytes }: AmrFamily): PacketWalk {
   for await (const { packets, endSeconds } of walk) {
     let frames: RawPacket[] = [];
@@ -245,7 +244,7 @@ export async function* amrFrames(reader: BlockReader, walk: PacketWalk, { frameB
       do {
         const [header = 0] = await reader.peek(packet.offset + at, 1);
         const left = packet.length - at;
-        // Behind a type that does not exist nothing is known: the rest is one damaged frame.
+        // After an invalid frame type the rest is one damaged frame.
         const length = Math.min(frameBytes[(header >> 3) & 15] || left, left);
         frames.push(at === 0 ? { ...packet, length } : { offset: packet.offset + at, length });
         at += length;

@@ -5,8 +5,8 @@ import { indexOf } from '../../../test/helpers/indexes.ts';
 import { box, movieHeader, NO_SAMPLES, otherTrack, soundMovie, soundTrack, u32 } from '../../../test/helpers/mp4.ts';
 
 const ports = audioPorts();
-const SOUND = 1;
-const PICTURES = 2;
+const AUDIO = 1;
+const VIDEO = 2;
 const RATE_HZ = 8000;
 const FRAMES = 6000;
 const pcm = { type: 'sowt', channels: 1, bits: 16, rateHz: RATE_HZ, timescale: RATE_HZ };
@@ -14,7 +14,7 @@ const valueAt = (i: number) => ((i * 37) % 2001) - 1000;
 const data = new Uint8Array(Int16Array.from({ length: FRAMES }, (_, i) => valueAt(i)).buffer);
 const saw = Float32Array.from({ length: FRAMES }, (_, i) => valueAt(i) / 32_768);
 
-/** Ticks at which the first fragment of each track begins; and how much later its first picture is shown. */
+/** Ticks at which the first fragment of each track begins, and the delay of its first picture. */
 interface Starts {
   readonly sound: number;
   readonly pictures?: number;
@@ -22,26 +22,25 @@ interface Starts {
 }
 
 /**
- * A recording in one fragment: sound, and pictures in front of it where they have a start. One trun entry stands for
- * one sample frame.
+ * A recording in one fragment: audio, preceded by video if `pictures` is set. One trun entry is one sample frame.
  */
 function fragmented({ sound, pictures, delay = 0 }: Starts, frameBytes = 2): Uint8Array {
-  const trex = (id: number) => box('trex', u32(0, id, 1, 1, id === SOUND ? frameBytes : 0, 0));
-  const tracks = [soundTrack(SOUND, pcm, NO_SAMPLES), otherTrack(PICTURES, 'vide', 1000)];
-  const moov = box('moov', movieHeader(1000), ...tracks, box('mvex', trex(SOUND), trex(PICTURES)));
+  const trex = (id: number) => box('trex', u32(0, id, 1, 1, id === AUDIO ? frameBytes : 0, 0));
+  const tracks = [soundTrack(AUDIO, pcm, NO_SAMPLES), otherTrack(VIDEO, 'vide', 1000)];
+  const moov = box('moov', movieHeader(1000), ...tracks, box('mvex', trex(AUDIO), trex(VIDEO)));
   const moofOf = (offset: number) => {
     const head = (id: number, ticks: number) => [box('tfhd', u32(0x020000, id)), box('tfdt', u32(0, ticks))];
-    const shown = box('trun', u32(0xa01, 1, offset, 0, delay));
-    const heard = box('trun', u32(1, FRAMES, offset));
-    const trafs = pictures === undefined ? [] : [box('traf', ...head(PICTURES, pictures), shown)];
-    return box('moof', box('mfhd', u32(0, 1)), ...trafs, box('traf', ...head(SOUND, sound), heard));
+    const videoRun = box('trun', u32(0xa01, 1, offset, 0, delay));
+    const audioRun = box('trun', u32(1, FRAMES, offset));
+    const trafs = pictures === undefined ? [] : [box('traf', ...head(VIDEO, pictures), videoRun)];
+    return box('moof', box('mfhd', u32(0, 1)), ...trafs, box('traf', ...head(AUDIO, sound), audioRun));
   };
   const moof = moofOf(moofOf(0).length + 8);
   return concat(box('ftyp', u32(0x71742020, 0)), moov, moof, box('mdat', data));
 }
 
-describe('uncompressed sound in fragments, a packet for each sample frame', () => {
-  it.each([2, 1])('is read whole, where they are said to have %i bytes', async (frameBytes) => {
+describe('uncompressed audio in fragments with a packet for each sample frame', () => {
+  it.each([2, 1])('is read completely with a stated packet size of %i bytes', async (frameBytes) => {
     const file = fragmented({ sound: 0 }, frameBytes);
     const index = await indexOf(file);
     expect(index.totalSamples).toBe(FRAMES);
@@ -49,14 +48,14 @@ describe('uncompressed sound in fragments, a packet for each sample frame', () =
     expect(worstDifference(await readSourceRate(file, index, ports), saw)).toBe(0);
   });
 
-  it('that ends early has its last sample frames', async () => {
+  it('is read up to the last frame of a truncated file', async () => {
     const index = await indexOf(fragmented({ sound: 0 }).slice(0, -1001));
     expect(index.totalSamples).toBe(FRAMES - 501);
     expect(index.warning).toMatch(/ends before it should/);
   });
 });
 
-it.each([4, 8, 16])('sizes of packets in %i bits', async (bits) => {
+it.each([4, 8, 16])('reads packet sizes of %i bits', async (bits) => {
   // Of 4, 12 and 14 bytes; their number is odd.
   const frames = [2, 6, 7];
   const counts = Array.from({ length: 1195 }, (_, i) => frames[i % 3]!);
@@ -75,7 +74,7 @@ it.each([4, 8, 16])('sizes of packets in %i bits', async (bits) => {
       box('stz2', u32(0, bits, counts.length), sizes),
       box('stco', u32(0, 1, offset)),
     ];
-    const moov = box('moov', movieHeader(1000), soundTrack(SOUND, pcm, tables));
+    const moov = box('moov', movieHeader(1000), soundTrack(AUDIO, pcm, tables));
     return concat(box('ftyp', u32(0x71742020, 0)), moov, box('mdat', data));
   };
   const file = fileWith(fileWith(0).length - data.length);
@@ -84,18 +83,18 @@ it.each([4, 8, 16])('sizes of packets in %i bits', async (bits) => {
   expect(worstDifference(await readSourceRate(file, index, ports), saw.subarray(0, total))).toBe(0);
 });
 
-describe('several tracks of sound', () => {
-  /** The saw and its reverse, each a track; those in `disabled` are not to be played. */
+describe('several audio tracks', () => {
+  /** A sawtooth and its inverse, each a track; those in `disabled` are not enabled. */
   function twoTracks(disabled: readonly number[]): Uint8Array {
     const fileWith = (offset: number) => {
       const tracks = [1, 2].map((id) => {
-        const place = box('stco', u32(0, 1, offset + (id - 1) * data.length));
+        const stco = box('stco', u32(0, 1, offset + (id - 1) * data.length));
         const tables = [
           box('stts', u32(0, 1, FRAMES, 1)),
           box('stsc', u32(0, 1, 1, FRAMES, 1)),
           box('stsz', u32(0, 2, FRAMES)),
         ];
-        const track = soundTrack(id, pcm, [...tables, place]);
+        const track = soundTrack(id, pcm, [...tables, stco]);
         // The last bit of the flags of `tkhd`, the first box of a track.
         if (disabled.includes(id)) track[19]! &= ~1;
         return track;
@@ -118,19 +117,19 @@ describe('several tracks of sound', () => {
   const other = saw.map((value) => -value - 1 / 32_768);
 
   it.each([
-    { disabled: [], heard: saw },
-    { disabled: [1], heard: other },
-    { disabled: [1, 2], heard: saw },
-  ])('the first that is to be played is heard, or the first of all: $disabled are not', async ({ disabled, heard }) => {
+    { disabled: [], expected: saw },
+    { disabled: [1], expected: other },
+    { disabled: [1, 2], expected: saw },
+  ])('the first enabled track is read, else the first: disabled $disabled', async ({ disabled, expected }) => {
     const file = twoTracks(disabled);
-    expect(worstDifference(await readSourceRate(file, await indexOf(file), ports), heard)).toBe(0);
+    expect(worstDifference(await readSourceRate(file, await indexOf(file), ports), expected)).toBe(0);
   });
 });
 
-describe('sound in fragments that begins later than the pictures', () => {
+describe('audio in fragments that begins later than the video', () => {
   const leadOf = async (starts: Starts) => (await indexOf(fragmented(starts))).totalSamples - FRAMES;
 
-  it('has silence in front', async () => {
+  it('starts with silence', async () => {
     const file = fragmented({ sound: 2.5 * RATE_HZ, pictures: 0 });
     const index = await indexOf(file);
     const samples = await readSourceRate(file, index, ports);
@@ -139,18 +138,18 @@ describe('sound in fragments that begins later than the pictures', () => {
     expect(worstDifference(samples.subarray(2.5 * RATE_HZ), saw)).toBe(0);
   });
 
-  it('has none where all tracks begin late alike, or the pictures later', async () => {
+  it('starts without silence if the video is as late or later', async () => {
     expect(await leadOf({ sound: 5000 * RATE_HZ, pictures: 5_000_000 })).toBe(0);
     expect(await leadOf({ sound: 5000 * RATE_HZ })).toBe(0);
     expect(await leadOf({ sound: 0, pictures: 3000 })).toBe(0);
   });
 
-  it('goes by when the first picture is shown, not decoded', async () => {
+  it('is compared with the presentation time of the first picture, not its decode time', async () => {
     expect(await leadOf({ sound: 640, pictures: 0, delay: 80 })).toBe(0);
     expect(await leadOf({ sound: RATE_HZ, pictures: 0, delay: 80 })).toBe(0.92 * RATE_HZ);
   });
 
-  it('has none where that would be very long: another clock', async () => {
+  it('starts without silence above 600 s', async () => {
     expect(await leadOf({ sound: 601 * RATE_HZ, pictures: 0 })).toBe(0);
   });
 });
@@ -165,7 +164,7 @@ describe('AMR with several frames in a sample', () => {
     return soundMovie({ ...amr, entries, entryBytes, ticksPerEntry: 160 * perEntry, data: bytes });
   };
 
-  it('gives the same samples as with one', async () => {
+  it('gives the same samples as with one frame', async () => {
     const frameBytes = [13, 14, 16, 18, 20, 21, 27, 32][(frames[0] >> 3) & 7];
     const bytes = frames.slice(0, 240 * frameBytes);
     const [one, ten] = [movieOf(1, bytes, frameBytes), movieOf(10, bytes, frameBytes)];
@@ -180,13 +179,13 @@ describe('AMR with several frames in a sample', () => {
 
 it.each([
   [
-    'in a coding that is not decoded',
+    'with an unsupported coding',
     'dtsc',
     FRAMES,
     'The MP4 file holds audio in DTS, which is not supported. Another one of its',
   ],
-  ['that nothing was written to', 'sowt', 0, 'An audio track of the file has no samples in it; another one'],
-])('behind a track %s another one is read, with a warning', async (_, type, entries, warning) => {
+  ['without packets', 'sowt', 0, 'An audio track of the file has no samples in it; another one'],
+])('after a track %s another one is read, with a warning', async (_, type, entries, warning) => {
   const tablesOf = (count: number, offset: number) => [
     box('stts', u32(0, 1, count, 1)),
     box('stsc', u32(0, 1, 1, count, 1)),

@@ -7,11 +7,11 @@ import {
   type PacketWalk,
   type Part,
   type PartStart,
-  type Piece,
+  type PlayedSpan,
   type TrackCodec,
   trailingFileWarning,
 } from '../container.ts';
-import { joined, onePiece } from '../playback.ts';
+import { joined, oneSpan } from '../playback.ts';
 import { firstReadable, openTrack } from '../track.ts';
 import { familyOf } from './amr.ts';
 import {
@@ -54,9 +54,9 @@ interface Mp4Track {
   readonly id: number;
   readonly isEnabled: boolean;
   readonly timescale: number;
-  /** Units of `timescale`, without what stands in fragments; 0 where it is not known. */
+  /** Units of `timescale`, without fragments; 0 if unknown. */
   readonly duration: number;
-  /** Entries of `stsd`, with their headers. */
+  /** Entries of `stsd` with their headers. */
   readonly sampleEntries: readonly Uint8Array[];
   readonly tables: SampleTables | undefined;
   readonly edits: EditList | undefined;
@@ -65,7 +65,7 @@ interface Mp4Track {
 interface Movie {
   readonly audio: readonly Mp4Track[];
   readonly trackCount: number;
-  /** Of a recording in fragments the clocks of all its tracks of sound and pictures; else empty. */
+  /** Clocks of all audio and video tracks of a recording in fragments; otherwise empty. */
   readonly clocks: readonly TrackClock[];
   readonly isFragmented: boolean;
   readonly defaults: ReadonlyMap<number, FragmentDefaults>;
@@ -73,13 +73,13 @@ interface Movie {
 }
 
 const MAX_TRACKS = 100;
-/** Descriptions of one track; where sound was joined there are some. */
+/** Descriptions of one track; joined recordings have several. */
 const MAX_ENTRIES = 64;
-/** Bytes of the sample entries looked at; private data is short. */
+/** Bytes of the sample entries that are read; private data are short. */
 const MAX_ENTRY_BYTES = 1 << 16;
 const MAX_TAG_BYTES = 1 << 16;
 
-/** Reads what of a `moov` box matters to sound. The tables of packets stay in the file. */
+/** Reads the audio tracks of a `moov` box. The tables of packets are read later. */
 async function readMovie(reader: BlockReader, moov: Box): Promise<Movie> {
   const audio: Mp4Track[] = [];
   const others: Box[] = [];
@@ -135,16 +135,16 @@ function* boxesInBody(body: Uint8Array, type: string): Generator<Uint8Array> {
   for (const box of boxesIn(body)) if (box.type === type) yield body.subarray(box.bodyStart, box.end);
 }
 
-/** Units a second, of `mvhd` and `mdhd`. */
+/** Units a second, from `mvhd` or `mdhd`. */
 const timescaleOf = (body: Uint8Array): number => (body.length < 24 ? 0 : u32be(body, body[0] === 1 ? 20 : 12));
 
-/** Body of `mdhd`. */
+/** Units of the timescale. @param body of `mdhd` */
 function durationOf(body: Uint8Array): number {
   if (body.length < 24 || (body[0] === 1 && body.length < 32)) return 0;
   return body[0] === 1 ? Math.max(0, i64be(body, 24)) : u32be(body, 16);
 }
 
-/** @param handler what the track holds; undefined is returned for others */
+/** @param handler type of track; undefined is returned for other types */
 async function readTrack(
   reader: BlockReader,
   trak: Box,
@@ -178,7 +178,7 @@ async function readTrack(
   };
 }
 
-/** Where the tables lie, with counts that fit into their boxes. */
+/** Positions of the tables, with counts limited to the size of their boxes. */
 async function readTables(reader: BlockReader, table: ReadonlyMap<string, Box>): Promise<SampleTables | undefined> {
   const [stts, stsc, stsz] = [table.get('stts'), table.get('stsc'), table.get('stsz') ?? table.get('stz2')];
   const stco = table.get('stco') ?? table.get('co64');
@@ -204,7 +204,7 @@ async function readTables(reader: BlockReader, table: ReadonlyMap<string, Box>):
   };
 }
 
-/** The tag `iTunSMPB`, deep inside the movie's user data. */
+/** The tag `iTunSMPB` in the movie's user data. */
 async function readGapless(reader: BlockReader, udta: Box): Promise<GaplessComment | undefined> {
   const meta = (await childrenOf(reader, udta)).get('meta');
   const ilst = meta ? (await childrenOf(reader, meta, 4)).get('ilst') : undefined;
@@ -219,18 +219,18 @@ async function readGapless(reader: BlockReader, udta: Box): Promise<GaplessComme
   return undefined;
 }
 
-/** How the packets of a track are coded. */
+/** Coding of the packets of a track. */
 interface Descriptions {
   readonly codec: TrackCodec;
-  /** Numbers, from 1, of descriptions of another coding: what they stand for cannot be decoded with the rest. */
-  readonly others: readonly number[];
+  /** Numbers, from 1, of descriptions of another coding; their packets are left out. */
+  readonly excluded: readonly number[];
 }
 
 /**
- * A track may have several descriptions (ISO/IEC 14496-12 §8.5.2), each for some of its packets, as sound has that was
- * joined without coding it again. That of the first packets counts.
+ * A track may have several descriptions (ISO/IEC 14496-12 §8.5.2), each for some of its packets, if recordings were
+ * joined without coding them again. The description of the first packets is used.
  *
- * @param inFragments the description of packets in fragments that name none
+ * @param inFragments the default description of packets in fragments
  */
 async function readDescriptions(
   reader: BlockReader,
@@ -246,16 +246,16 @@ async function readDescriptions(
   const own = sampleEntries[first - 1] ?? sampleEntries[0] ?? new Uint8Array(0);
   const codec = codecOfEntry(own, timescale);
   if (!codec.ok) return codec;
-  const others: number[] = [];
+  const excluded: number[] = [];
   for (const [i, entry] of sampleEntries.entries()) {
     if (entry === own) continue;
     const other = codecOfEntry(entry, timescale);
-    if (!other.ok || codingOf(other.value) !== codingOf(codec.value)) others.push(i + 1);
+    if (!other.ok || codingOf(other.value) !== codingOf(codec.value)) excluded.push(i + 1);
   }
-  return ok({ codec: codec.value, others });
+  return ok({ codec: codec.value, excluded });
 }
 
-/** Bytes of object type, rate and channels of AAC: what follows them the packets say again. */
+/** Bytes of object type, rate and channels of AAC; the packets repeat the rest of the configuration. */
 const AAC_BYTES = 2;
 
 const codingOf = (track: TrackCodec): string =>
@@ -264,47 +264,47 @@ const codingOf = (track: TrackCodec): string =>
     extraData: [...track.extraData.subarray(0, track.codec === 'aac' ? AAC_BYTES : undefined)],
   });
 
-/** How the packets of the track are found: by tables, fragment by fragment, or first the one and then the other. */
+/** The packets of the track: from tables, from fragments, or from tables and then fragments. */
 interface TrackWalk {
   readonly samples?: SampleWalk;
   readonly fragments?: FragmentWalk;
 }
 
-/** What a walk met. */
+/** Faults and facts that a walk found. */
 type Mp4Faults = FragmentFaults &
   TableFaults &
   Reuse & {
-    /** The end is that of iTunes' comment. */
+    /** Whether the end is taken from iTunes' comment. */
     isGapless?: boolean;
-    /** Why the edit list was not followed. */
+    /** Reason why the edit list was ignored, for the warning. */
     editFault?: string;
   };
 
-/** Boxes that a file of this family begins with: names of its own, and words that may stand in a text. */
+/** First boxes of a file of this family: distinct names, and words that a text may contain. */
 const FIRST_BOXES = new Set(['ftyp', 'styp', 'moov', 'mdat', 'moof', 'sidx']);
 const FIRST_WORDS = new Set(['free', 'skip', 'wide', 'pnot']);
 
-/** Padding after the recording that the times of the packets may state. */
+/** Longest padding after the recording that the times of the packets may state. */
 const MAX_PADDING_SECONDS = 1;
 
-/** Photos come in boxes of the same kind; a moving one has an index like any recording. */
+/** Photos use the same boxes; an animated one has an index like a recording. */
 const IMAGE_BRANDS = new Set(['heic', 'heix', 'heim', 'heis', 'hevc', 'hevx', 'mif1', 'msf1', 'avif', 'avis']);
 
-const WHERE = 'The MP4 file';
+const DISPLAY_NAME = 'The MP4 file';
 const OTHERS = 'Parts of the sound of the MP4 file are coded in another way than its beginning; they were left out.';
 const DAMAGED = 'Parts of the MP4 file are damaged and were left out.';
 const ENDLESS = 'The MP4 file plays the same bytes again and again; what follows was left out.';
-/** Boxes looked at after the index; some writers put down a box for each chunk. */
-const MAX_BOXES_BEHIND = 1000;
+/** Boxes after the index that are searched for another one; some writers write a box for each chunk. */
+const MAX_BOXES_AFTER_INDEX = 1000;
 
-/** MP4, M4A, QuickTime and 3GP, also in fragments; of a video its sound. */
+/** MP4, M4A, QuickTime and 3GP, also in fragments; of a video its audio. */
 export const mp4: Container = {
   format: 'mp4',
   hasMagic: true,
 
   detect(head) {
     const type = ascii(head, 4, 8);
-    // Four letters in front of the word would be a length of more than 512 MB.
+    // In a text the length before the word would consist of letters, which is more than 512 MB.
     return FIRST_BOXES.has(type) || (FIRST_WORDS.has(type) && head[0] < 0x20);
   },
 
@@ -323,7 +323,7 @@ export const mp4: Container = {
   },
 };
 
-/** @param entry a packet's number in the tables; after the last of them a fragment (`FragmentWalk.tabled`) */
+/** @param entry a packet's number in the tables; larger numbers are fragments (`FragmentWalk.tabled`) */
 function walkTrack(
   reader: BlockReader,
   walk: TrackWalk,
@@ -350,9 +350,9 @@ async function findMovie(reader: BlockReader, startByte: number): Promise<AudioR
   let isImage = false;
   for await (const box of boxesOf(reader, startByte, reader.sizeBytes)) {
     last = box;
-    // The index after the packets would be found by reading all of them for nothing.
+    // Without seeking, an index after the packets would be found only by reading all packets first.
     if (box.type === 'mdat' && reader.isOneWay(box.start, box.end))
-      throw new SeekNeeded('the index is behind the packets');
+      throw new SeekNeeded('the index is after the packets');
     if (box.type === 'ftyp') isImage = IMAGE_BRANDS.has(ascii(await readBody(reader, box, 4), 0, 4));
     if (box.type === 'moof') {
       return fail('corrupt', 'The MP4 file is a fragment without its header (moov), so it cannot be read.');
@@ -376,15 +376,15 @@ async function openMovie(
 ): Promise<AudioResult<Part>> {
   const described = await readDescriptions(reader, track, movie.defaults.get(track.id)?.description);
   if (!described.ok) return described;
-  const { codec, others } = described.value;
-  const walk = walkOf(movie, track, movieEnd, codec.pcm ? codec.pcm.bytesPerSample * codec.channels : 0, others);
+  const { codec, excluded } = described.value;
+  const walk = walkOf(movie, track, movieEnd, codec.pcm ? codec.pcm.bytesPerSample * codec.channels : 0, excluded);
   if (!walk) return fail('corrupt', 'The MP4 file lacks the tables of its audio track.');
   const { samples, fragments } = walk;
-  const behind = await closeEnd(reader, movieEnd);
+  const boxesEnd = await nearBoxesEnd(reader, movieEnd);
   const starts: FragmentStarts = fragments ? await fragmentStarts(reader, fragments, movie.clocks.length) : new Map();
   const opened = await openTrack(reader, decoders, {
     format: 'mp4',
-    where: WHERE,
+    displayName: DISPLAY_NAME,
     track: codec,
     walk: (faults: Mp4Faults, entry = 0) => walkTrack(reader, walk, codec, entry, faults),
   });
@@ -394,30 +394,30 @@ async function openMovie(
   const edits = track.edits && movie.isFragmented ? openEnded(track.edits, track) : track.edits;
   return ok({
     ...opened.value,
-    heard(start: PartStart, faults: Mp4Faults): readonly Piece[] {
+    playedSpans(start: PartStart, faults: Mp4Faults): readonly PlayedSpan[] {
       if (edits?.kind === 'edits') {
         const played = playEdits(edits, track.timescale, rateHz, start);
         if (!('fault' in played)) return played;
         faults.editFault = played.fault;
       } else if (edits?.kind === 'unusable') faults.editFault = edits.fault;
-      const gapless = movie.gapless && tabled && gaplessPieces(movie.gapless, tabled * start.packetSamples);
+      const gapless = movie.gapless && tabled && gaplessSpans(movie.gapless, tabled * start.packetSamples);
       faults.isGapless = Boolean(gapless);
       const lead = Math.round(lateSeconds(clockOf(track), movie.clocks, starts) * rateHz);
-      return joined([{ samples: lead }, ...(gapless || onePiece(preSkipOf(codec)))]);
+      return joined([{ samples: lead }, ...(gapless || oneSpan(preSkipOf(codec)))]);
     },
-    // A last packet that lasts less than it decodes to ends in padding.
+    // A last packet whose duration is shorter than its decoded samples ends in padding.
     paddingOf: ({ endPadding }, faults: Mp4Faults) =>
       faults.isGapless ? 0 : Math.min(endPadding, MAX_PADDING_SECONDS * rateHz),
     async warnings(faults: Mp4Faults) {
       const lacksPackets = samples !== undefined && (faults.tableEnd ?? 0) < samples.tables.sizes.count;
       const isCut = !faults.isEndless && (faults.isCut === true || lacksPackets);
-      const hasAnother = faults.hasAnother || (!fragments && (await hasIndexBehind(reader, behind)));
+      const hasAnother = faults.hasAnother || (!fragments && (await hasIndexAfter(reader, boxesEnd)));
       return [
-        ...(isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
+        ...(isCut ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
         ...(faults.isEndless ? [ENDLESS] : []),
         ...(faults.isDamaged ? [DAMAGED] : []),
         ...(faults.hasOthers ? [OTHERS] : []),
-        ...(hasAnother ? [trailingFileWarning(WHERE)] : []),
+        ...(hasAnother ? [trailingFileWarning(DISPLAY_NAME)] : []),
         ...(faults.editFault === undefined
           ? []
           : [`The edit list of the MP4 file ${faults.editFault}; it was not followed, and all of the sound was read.`]),
@@ -427,10 +427,10 @@ async function openMovie(
 }
 
 /**
- * End of the boxes that follow closely after `from`, mostly packets, so that they are read in the same pass. Boxes
- * after an index are not included.
+ * End of the boxes that follow `from` within a block, mostly packets, so that they are read in the same pass. Ends at
+ * another index.
  */
-async function closeEnd(reader: BlockReader, from: number): Promise<number> {
+async function nearBoxesEnd(reader: BlockReader, from: number): Promise<number> {
   let end = from;
   for await (const box of boxesOf(reader, from, reader.sizeBytes)) {
     if (box.type === 'moov') break;
@@ -440,12 +440,12 @@ async function closeEnd(reader: BlockReader, from: number): Promise<number> {
   return end;
 }
 
-/** Whether a second index stands at or behind `from`: files were concatenated. */
-async function hasIndexBehind(reader: BlockReader, from: number): Promise<boolean> {
+/** Whether there is a second index at or after `from`, as in concatenated files. */
+async function hasIndexAfter(reader: BlockReader, from: number): Promise<boolean> {
   let count = 0;
   for await (const box of boxesOf(reader, from, reader.sizeBytes)) {
     if (box.type === 'moov') return true;
-    if (box.isCut || ++count > MAX_BOXES_BEHIND) return false;
+    if (box.isCut || ++count > MAX_BOXES_AFTER_INDEX) return false;
   }
   return false;
 }
@@ -455,33 +455,33 @@ function walkOf(
   track: Mp4Track,
   movieEnd: number,
   frameBytes: number,
-  otherDescriptions: readonly number[],
+  excludedDescriptions: readonly number[],
 ): TrackWalk | undefined {
   const { tables, timescale, id } = track;
   const tabled = tables?.sizes.count ?? 0;
   const defaults = movie.defaults.get(id) ?? { description: 1, duration: 0, size: 0 };
-  const others = otherDescriptions.length > 0 ? { others: otherDescriptions } : {};
+  const excluded = excludedDescriptions.length > 0 ? { excludedDescriptions } : {};
   const fragments = movie.isFragmented
-    ? { trackId: id, timescale, defaults, firstByte: movieEnd, pcmFrameBytes: frameBytes, tabled, ...others }
+    ? { trackId: id, timescale, defaults, firstByte: movieEnd, pcmFrameBytes: frameBytes, tabled, ...excluded }
     : undefined;
   if (fragments && tabled === 0) return { fragments };
   if (!tables) return undefined;
-  // Uncompressed sound has an entry of one constant size for each sample frame, and some writers say 1 byte. Entries of
+  // Uncompressed audio has an entry of constant size for each sample frame; some writers state 1 byte. Entries of
   // several frames are packets.
   const { constant } = tables.sizes;
   const pcmFrameBytes = constant > 0 && constant < 2 * frameBytes ? frameBytes : 0;
-  const samples = { tables, timescale, pcmFrameBytes, ...others };
+  const samples = { tables, timescale, pcmFrameBytes, ...excluded };
   return fragments ? { samples, fragments } : { samples };
 }
 
 const preSkipOf = ({ codec, extraData }: TrackCodec): number =>
   codec === 'opus' ? (parseOpusHead(extraData)?.preSkip ?? 0) : 0;
 
-/** What the comment says, if it is about as many samples as there are. */
-function gaplessPieces(comment: GaplessComment, endPosition: number): readonly Piece[] | undefined {
+/** The span of the comment, if its total equals the decoded samples, at the stated rate or twice that (HE-AAC). */
+function gaplessSpans(comment: GaplessComment, endPosition: number): readonly PlayedSpan[] | undefined {
   const { delaySamples, paddingSamples, recordingSamples } = comment;
   const counted = delaySamples + recordingSamples + paddingSamples;
   const scale = [1, 2].find((factor) => counted * factor === endPosition);
   if (scale === undefined) return undefined;
-  return onePiece(delaySamples * scale, (delaySamples + recordingSamples) * scale);
+  return oneSpan(delaySamples * scale, (delaySamples + recordingSamples) * scale);
 }

@@ -35,11 +35,11 @@ async function indexOf(...parts: Uint8Array[]): Promise<Decoded> {
 
 const noise = (length: number, seed = 1) => {
   const next = random(seed);
-  // No 0xff, so that nothing in it can pass for a header.
+  // No 0xff, so that it contains no header.
   return Uint8Array.from({ length }, () => Math.floor(next() * 255));
 };
 
-describe('frame headers', () => {
+describe('parseHeader', () => {
   it.each([
     // Header bytes, layer, rate, channels, frame length, samples: ISO/IEC 11172-3 table and 13818-3.
     [[0xff, 0xfb, 0x90, 0x00], 3, 44100, 2, 417, 1152],
@@ -53,7 +53,7 @@ describe('frame headers', () => {
     [[0xff, 0xfd, 0xa0, 0x00], 2, 44100, 2, 626, 1152],
     [[0xff, 0xff, 0x90, 0x00], 1, 44100, 2, 312, 384],
     [[0xff, 0xfb, 0x00, 0x00], 3, 44100, 2, 0, 1152],
-  ])('%j', (bytes, layer, sampleRateHz, channels, frameBytes, frameSamples) => {
+  ])('parses %j', (bytes, layer, sampleRateHz, channels, frameBytes, frameSamples) => {
     expect(parseHeader(Uint8Array.from(bytes), 0)).toMatchObject({
       layer,
       sampleRateHz,
@@ -71,20 +71,20 @@ describe('frame headers', () => {
     [[0xff, 0xfb, 0x9c, 0x00]], // sample rate
     [[0xff, 0xfb, 0x90, 0x02]], // emphasis
     [[0xff, 0xfb, 0x90]],
-  ])('%j is none', (bytes) => {
+  ])('rejects %j', (bytes) => {
     expect(parseHeader(Uint8Array.from(bytes), 0)).toBeUndefined();
   });
 });
 
-describe('length', () => {
-  it('is the sum of the frames; without a tag nothing is cut', async () => {
+describe('the length of MP3', () => {
+  it('is the sum of the frames without a tag', async () => {
     const index = await indexOf(mp3Frames(100));
     expect(index).toMatchObject({ totalSamples: 100 * 1152, sampleRateHz: 44100, channels: 1 });
     expect(index.durationSeconds).toBe((100 * 1152) / 44100);
     expect(index.warning).toBeUndefined();
   });
 
-  it('leaves out the tag frame, the delay of encoder and decoder, and the padding', async () => {
+  it('excludes the tag frame, the delay of encoder and decoder, and the padding', async () => {
     const tag = infoFrame({ frames: 100, encoder: 'LAME3.100', delaySamples: 576, paddingSamples: 1000 });
     const index = await indexOf(tag, mp3Frames(100));
     expect(index.totalSamples).toBe(100 * 1152 - 576 - 1000);
@@ -92,12 +92,12 @@ describe('length', () => {
     expect(samples).toHaveLength(index.totalSamples);
   });
 
-  it('cuts no more than there is when the padding is shorter than the delay of the decoder', async () => {
+  it('includes the end if the padding is shorter than the delay of the decoder', async () => {
     const tag = infoFrame({ frames: 100, encoder: 'Lavc59.37', delaySamples: 576, paddingSamples: 100 });
     expect((await indexOf(tag, mp3Frames(100))).totalSamples).toBe(100 * 1152 - 1105);
   });
 
-  it('leaves out a tag frame that knows no delay', async () => {
+  it('excludes a tag frame without a delay', async () => {
     for (const tag of [infoFrame({ frames: 50 }), infoFrame({ name: 'Xing' }), infoFrame({ encoder: 'Gogo 3' })]) {
       expect(await indexOf(tag, mp3Frames(50))).toMatchObject({ totalSamples: 50 * 1152 });
     }
@@ -107,13 +107,13 @@ describe('length', () => {
     expect(await indexOf(vbri, mp3Frames(50))).toMatchObject({ totalSamples: 50 * 1152 });
   });
 
-  it('does not cut padding inside concatenated files', async () => {
+  it('includes padding inside concatenated files', async () => {
     const tag = infoFrame({ frames: 50, encoder: 'LAME3.100', delaySamples: 576, paddingSamples: 1000 });
     const index = await indexOf(tag, mp3Frames(50), mp3Frames(50));
     expect(index.totalSamples).toBe(100 * 1152 - 1105);
   });
 
-  it('ends where the sample rate changes, with a warning', async () => {
+  it('ends at a change of the sample rate, with a warning', async () => {
     const index = await indexOf(mp3Frames(50), formatFixture('mp3-8000-mono.mp3'));
     expect(index).toMatchObject({
       totalSamples: 50 * 1152,
@@ -122,7 +122,7 @@ describe('length', () => {
     expect((await indexOf(mp3Frames(50), noise(90_000))).warning).toBeUndefined();
   });
 
-  it('is exact for a night', { timeout: 60_000 }, async () => {
+  it('is exact for 8 hours', { timeout: 60_000 }, async () => {
     const hour = mp3Frames(45_938 * 3);
     const file = madeSource(hour.length * 8, (offset, length) => loop(hour, offset, length));
     const frame = new Float32Array(1152);
@@ -145,8 +145,8 @@ function loop(bytes: Uint8Array, offset: number, length: number): Uint8Array {
   return out;
 }
 
-describe('tags', () => {
-  it('in front and after are left out', async () => {
+describe('tags of MP3', () => {
+  it('before and after the audio are skipped', async () => {
     const heads = [id3v2(0), id3v2(300_000, 0xff), concat(id3v2(10), id3v2(2000)), apeTag(500)];
     const tails = [
       id3v1(),
@@ -163,42 +163,42 @@ describe('tags', () => {
     }
   });
 
-  it('between concatenated files are no damage', async () => {
+  it('between concatenated files are not reported as damage', async () => {
     for (const tags of [id3v2(70_000, 0xff), concat(apeTag(300), id3v1(), id3v2(500))]) {
       const index = await indexOf(mp3Frames(20), tags, mp3Frames(30));
       expect(index.totalSamples).toBe(50 * 1152);
       expect(index.warning).toBeUndefined();
     }
-    const lying = id3v2(3000);
-    lying.set([0, 0, 1, 0], 6);
-    const index = await indexOf(mp3Frames(20), lying, mp3Frames(30));
+    const wrongSize = id3v2(3000);
+    wrongSize.set([0, 0, 1, 0], 6);
+    const index = await indexOf(mp3Frames(20), wrongSize, mp3Frames(30));
     expect(index).toMatchObject({ totalSamples: 50 * 1152, warning: expect.stringMatching(/^3010 bytes/) });
   });
 
-  it('longer than the file are no tags', async () => {
-    const lying = id3v2(100);
-    lying.set([0x7f, 0x7f, 0x7f, 0x7f], 6);
-    expect(await indexOf(lying, mp3Frames(20))).toMatchObject({ totalSamples: 20 * 1152 });
+  it('with a size above that of the file are ignored', async () => {
+    const wrongSize = id3v2(100);
+    wrongSize.set([0x7f, 0x7f, 0x7f, 0x7f], 6);
+    expect(await indexOf(wrongSize, mp3Frames(20))).toMatchObject({ totalSamples: 20 * 1152 });
   });
 });
 
-it.each([5000, 65_400, 100_000, 4_000_000])('%i zeros in front, after a tag, are left out', async (zeros) => {
+it.each([5000, 65_400, 100_000, 4_000_000])('%i zeros between a tag and MP3 frames are skipped', async (zeros) => {
   const index = await indexOf(id3v2(1000, 1), new Uint8Array(zeros), mp3Frames(20));
   expect(index).toMatchObject({ format: 'mp3', totalSamples: 20 * 1152 });
 });
 
-describe('damage', () => {
-  it('in front of the first frame is skipped', async () => {
+describe('damage in MP3', () => {
+  it('before the first frame is skipped', async () => {
     expect(await indexOf(noise(5000), mp3Frames(20))).toMatchObject({ totalSamples: 20 * 1152 });
   });
 
-  it('between frames is skipped, with a warning', async () => {
+  it('between frames is skipped with a warning', async () => {
     const index = await indexOf(mp3Frames(20), noise(3000), mp3Frames(30), noise(70_000, 2), mp3Frames(10));
     expect(index.totalSamples).toBe(60 * 1152);
     expect(index.warning).toBe('73000 bytes inside the MP3 file are damaged and were left out.');
   });
 
-  it('to a header costs that frame', async () => {
+  it('to a header removes one frame', async () => {
     const frames = mp3Frames(30);
     frames[concat(mp3Frames(12)).length + 1] = 0;
     const index = await indexOf(frames);
@@ -207,51 +207,51 @@ describe('damage', () => {
     expect(samples).toHaveLength(29 * 1152);
   });
 
-  it('does not take a lonely header for a frame', async () => {
+  it('with a single valid header is not read as a frame', async () => {
     const fake = noise(5000);
     fake.set([0xff, 0xfb, 0x90, 0xc0], 1000);
     const index = await indexOf(mp3Frames(20), fake, mp3Frames(20));
     expect(index.totalSamples).toBe(40 * 1152);
   });
 
-  it('at the end: the cut frame is left out, with a warning', async () => {
+  it('at the end removes the truncated frame, with a warning', async () => {
     const index = await indexOf(mp3Frames(20), mp3Frame().subarray(0, 200));
     expect(index.totalSamples).toBe(20 * 1152);
     expect(index.warning).toMatch(/ends before/);
   });
 
-  it('by a missing end that only the tag knows of', async () => {
+  it('is reported if the tag states more frames', async () => {
     const tag = infoFrame({ frames: 100, encoder: 'LAME3.100', delaySamples: 576, paddingSamples: 1000 });
     const index = await indexOf(tag, mp3Frames(40));
     expect(index.totalSamples).toBe(40 * 1152 - 1105);
     expect(index.warning).toMatch(/ends before/);
   });
 
-  it('in the middle is no missing end, though the tag counts more frames', async () => {
+  it('in the middle is not reported as a missing end', async () => {
     const tag = infoFrame({ frames: 100, encoder: 'LAME3.100', delaySamples: 576, paddingSamples: 1000 });
     const index = await indexOf(tag, mp3Frames(40), noise(3000), mp3Frames(50));
     expect(index.warning).toBe('3000 bytes inside the MP3 file are damaged and were left out.');
   });
 });
 
-it('the rest of a tag that states too small a size is passed over, up to 1 MiB', async () => {
-  // 200,000 written as a plain number, which reads as 50,880 where seven bits of each byte count.
+it('skips up to 1 MiB of a tag whose stated size is too small', async () => {
+  // 200,000 as a plain number, which is 50,880 with seven bits a byte.
   const tag = Uint8Array.from([...Buffer.from('ID3'), 3, 0, 0, 0, 3, 0x0d, 0x40]);
   for (const frames of [3, 40]) {
     const file = concat(tag, noise(200_000), mp3Frames(frames));
-    // A few frames are no proof after anything but a tag.
+    // After other bytes than a tag a few frames are not enough evidence.
     if (frames < 4) expect(await probe(file)).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
     else expect(await indexOf(file)).toMatchObject({ codec: 'mp3', totalSamples: frames * 1152 });
   }
   expect(await probe(concat(tag, noise(1_200_000), mp3Frames(40)))).toMatchObject({ error: { kind: 'not_audio' } });
 });
 
-it('a few frames by chance in the middle of a program are no recording', async () => {
+it('rejects a file with a few frames among other bytes', async () => {
   const file = concat(noise(100_000), mp3Frames(12), noise(400_000));
   expect(await probe(file)).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
 });
 
-describe('what is refused', () => {
+describe('the MP3 reader', () => {
   const stream = (header: number[], frameBytes: number, count = 10) =>
     concat(
       ...Array.from({ length: count }, () => {
@@ -264,20 +264,20 @@ describe('what is refused', () => {
   it.each([
     ['free format', [0xff, 0xfb, 0x00, 0xc0], 700],
     ['layer I', [0xff, 0xff, 0x90, 0x00], 312],
-  ])('%s is named', async (name, header, frameBytes) => {
+  ])('rejects %s by name', async (name, header, frameBytes) => {
     expect(await probe(stream(header, frameBytes))).toMatchObject({
       ok: false,
       error: { kind: 'unsupported', message: expect.stringContaining(name) },
     });
   });
 
-  it('yellow pixels are no MP3 in free format, and hide none that comes after them', async () => {
+  it('does not take pixels for free format, and finds MP3 after them', async () => {
     const pixels = Uint8Array.from({ length: 30_000 }, (_, i) => (i % 3 === 0 ? 0 : 0xff));
     expect(await probe(pixels)).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
     expect(await indexOf(pixels, mp3Frames(40))).toMatchObject({ codec: 'mp3', totalSamples: 40 * 1152 });
   });
 
-  it('a megabyte of headers of free format that do not agree takes no time', async () => {
+  it('rejects a megabyte of inconsistent free format headers in bounded time', async () => {
     const next = random(6);
     const header = () => [
       0xff,
@@ -291,20 +291,20 @@ describe('what is refused', () => {
     expect(performance.now() - started).toBeLessThan(3000);
   });
 
-  it('quiet samples without a header are no MP3 in free format', async () => {
+  it('does not take quiet raw samples for free format', async () => {
     const next = random(5);
     const samples = Int16Array.from({ length: 16_000 }, () => Math.floor(17 * next()) - 8);
     expect(await probe(new Uint8Array(samples.buffer))).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
   });
 
-  it('only a tag frame, or less than a frame', async () => {
+  it('rejects a single tag frame and an incomplete frame', async () => {
     expect(await probe(infoFrame({ frames: 0 }))).toMatchObject({ ok: false });
     expect(await probe(mp3Frame().subarray(0, 100))).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
     expect(await probe(id3v2(5000))).toMatchObject({ ok: false });
   });
 });
 
-it('short files of one frame and more are read', async () => {
+it('reads MP3 files of one to five frames', async () => {
   for (const count of [1, 2, 3, 4, 5]) {
     expect(await indexOf(mp3Frames(count))).toMatchObject({ totalSamples: count * 1152 });
     expect(await indexOf(mp3Frames(count), id3v1())).toMatchObject({ totalSamples: count * 1152 });
@@ -326,8 +326,8 @@ function framesOf(file: Uint8Array): Uint8Array[] {
   return frames;
 }
 
-describe('length and rate', () => {
-  it('are those of the sound: bandwidth extension doubles what the header says', async () => {
+describe('length and rate of ADTS', () => {
+  it('are twice those of the headers with bandwidth extension', async () => {
     expect(await adtsIndexOf(mono)).toMatchObject({
       codec: 'aac',
       sampleRateHz: 16000,
@@ -339,24 +339,24 @@ describe('length and rate', () => {
     expect(await adtsIndexOf(he)).toMatchObject({ sampleRateHz: 44100, totalSamples: frames * 2048 });
   });
 
-  it('leave tags out', async () => {
+  it('exclude tags', async () => {
     const { totalSamples } = await adtsIndexOf(mono);
     expect(await adtsIndexOf(concat(id3v2(500), mono, id3v1()))).toMatchObject({ totalSamples });
     expect((await adtsIndexOf(concat(id3v2(500), mono, id3v1()))).warning).toBeUndefined();
   });
 });
 
-describe('bandwidth extension that comes and goes, with the same headers', () => {
+describe('bandwidth extension that changes without a change of the headers', () => {
   const lc = framesOf(mono);
   const he = framesOf(formatFixture('adts-heaac-32000-stereo.aac'));
   const energy = (samples: Float32Array) => samples.reduce((sum, x) => sum + x * x, 0);
 
-  it('is found after a first frame without it, which made half of every frame the whole', async () => {
+  it('is found after a first frame without it', async () => {
     const file = concat(lc[0], ...he);
     expect(await adtsIndexOf(file)).toMatchObject({ sampleRateHz: 32000, totalSamples: (1 + he.length) * 2048 });
   });
 
-  it('that ends leaves the sound as fast as before and without holes', async () => {
+  it('keeps the speed and leaves no gaps after its end', async () => {
     const file = concat(...he, ...lc);
     const index = await adtsIndexOf(file);
     expect(index).toMatchObject({ sampleRateHz: 32000, totalSamples: (he.length + lc.length) * 2048 });
@@ -365,15 +365,15 @@ describe('bandwidth extension that comes and goes, with the same headers', () =>
     const alone = await readRange(mono, await adtsIndexOf(mono), ports, 0, lc.length * 1024);
     const half = (samples: Float32Array, which: number) =>
       energy(samples.filter((_, i) => Math.floor((i % 1024) / 512) === which));
-    // The second half of every frame was silence.
+    // Neither half of a frame is silent.
     const [first, second] = [0, 1].map((which) => half(joined, which) / half(alone, which));
     expect(first).toBeCloseTo(1, 0);
     expect(second).toBeCloseTo(1, 0);
   });
 });
 
-describe('damage', () => {
-  it('between frames is left out, with a warning', async () => {
+describe('damage in ADTS', () => {
+  it('between frames is skipped with a warning', async () => {
     const frames = framesOf(mono);
     const file = concat(...frames.slice(0, 20), new Uint8Array(777), ...frames.slice(20));
     const index = await adtsIndexOf(file);
@@ -384,7 +384,7 @@ describe('damage', () => {
     expect(await readSourceRate(file, index, ports)).toHaveLength(index.totalSamples);
   });
 
-  it('inside a frame costs no time', async () => {
+  it('inside a frame does not change the length', async () => {
     const frames = framesOf(mono);
     frames[10].fill(0xaa, 9);
     const file = concat(...frames);
@@ -395,7 +395,7 @@ describe('damage', () => {
     expect(worstDifference(samples.slice(0, 10 * 1024), clean.slice(0, 10 * 1024))).toBe(0);
   });
 
-  it('at the end: the cut frame is left out, with a warning', async () => {
+  it('at the end removes the truncated frame, with a warning', async () => {
     const frames = framesOf(mono);
     const index = await adtsIndexOf(mono.slice(0, mono.length - 3));
     expect(index).toMatchObject({
@@ -405,18 +405,20 @@ describe('damage', () => {
   });
 });
 
-it('frames of another sample rate after the others are left out, with a warning', async () => {
+it('leaves out ADTS frames of another sample rate, with a warning', async () => {
   const other = formatFixture('adts-aac-44100-stereo.aac');
   const { totalSamples, durationSeconds } = await adtsIndexOf(mono);
   expect(await adtsIndexOf(concat(mono, other))).toMatchObject({
     totalSamples,
-    warning: `The AAC file goes on at another sample rate or in another coding after ${durationSeconds.toFixed(1)} s; that part was left out.`,
+    warning:
+      `The AAC file goes on at another sample rate or in another coding after ${durationSeconds.toFixed(1)} s; ` +
+      'that part was left out.',
   });
   expect((await adtsIndexOf(concat(mono, new Uint8Array(100_000)))).warning).toBeUndefined();
 });
 
-describe('what is refused', () => {
-  it('several blocks in a frame, and frames that hold nothing known', async () => {
+describe('the ADTS reader rejects', () => {
+  it('several blocks in a frame, and frames without valid content', async () => {
     const frames = framesOf(mono);
     const blocks = concat(...frames.map((frame) => frame.map((byte, i) => (i === 6 ? byte | 1 : byte))));
     expect(await probeAudio(memorySource(blocks), ports.decoder)).toMatchObject({

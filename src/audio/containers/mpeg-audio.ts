@@ -1,9 +1,9 @@
 import { type AudioResult, type CodecSpec, type DecoderPort, fail, ok } from '../audio-ports.ts';
 import type { BlockReader } from '../block-reader.ts';
 import { ascii, hasAscii, u24be, u32be } from '../bytes.ts';
-import type { Container, Part, PartEnd, Piece } from '../container.ts';
+import type { Container, Part, PartEnd, PlayedSpan } from '../container.ts';
 import { framePackets, frameWarnings } from '../frame-walker.ts';
-import { onePiece } from '../playback.ts';
+import { oneSpan } from '../playback.ts';
 import {
   adtsLockAt,
   adtsSyntax,
@@ -18,12 +18,13 @@ import {
   trailingStreamWarning,
 } from './mpeg-frames.ts';
 
-/** What the silent first frame of most MP3 files says about the rest. */
+/** Content of the silent first frame of most MP3 files. */
 interface InfoTag {
-  /** Frames after the tag frame, where the tag says so. */
+  /** Number of frames after the tag frame, if stated. */
   readonly frames?: number;
-  /** Samples that the encoder put in front and after; both 0 where the tag does not say. */
+  /** Samples that the encoder added at the start; 0 if not stated. */
   readonly delaySamples: number;
+  /** Samples that the encoder added at the end; 0 if not stated. */
   readonly paddingSamples: number;
   readonly hasDelay: boolean;
 }
@@ -31,10 +32,10 @@ interface InfoTag {
 /** Encoders that write the three bytes of delay and padding ('LAME tag'). */
 const DELAY_WRITERS = ['LAME', 'Lavf', 'Lavc'];
 
-/** Reads the Xing/Info or VBRI tag of the first frame; undefined when the frame holds sound. */
+/** Reads the Xing/Info or VBRI tag of the first frame; undefined for a frame of audio. */
 function readInfoTag(frame: Uint8Array, header: MpegHeader): InfoTag | undefined {
   const side = 4 + sideInfoBytes(header);
-  // With a checksum in the header some writers put the tag two bytes later.
+  // If the header has a checksum, some writers put the tag two bytes later.
   for (const at of [side, side + 2]) {
     if (hasAscii(frame, at, 'Xing') || hasAscii(frame, at, 'Info')) return readXing(frame, at);
   }
@@ -58,18 +59,18 @@ function readXing(frame: Uint8Array, at: number): InfoTag {
   return { ...counted, delaySamples: packed >> 12, paddingSamples: packed & 0xfff, hasDelay: true };
 }
 
-/** Samples that every decoder itself puts in front (ISO/IEC 11172-3 synthesis filterbank and overlap). */
+/** Delay of every decoder (ISO/IEC 11172-3 synthesis filterbank and overlap). */
 const DECODER_DELAY_SAMPLES = 529;
 
 /**
- * Decoded samples at the end that are the encoder's padding, as players have it: without the tag nothing is cut.
+ * Decoded samples at the end that are the encoder's padding, as players cut it: 0 without the tag.
  *
- * @param decodedSamples frames really there × samples per frame
+ * @param decodedSamples frames in the file × samples per frame
  */
 function paddingOf(tag: InfoTag | undefined, decodedSamples: number, frameSamples: number): number {
   if (!tag?.hasDelay) return 0;
   const tagged = (tag.frames ?? 0) * frameSamples;
-  // More frames than the tag says: concatenated files, whose end is not where this tag thinks.
+  // More frames than the tag states: concatenated files, to whose end the tag does not apply.
   if (tagged < decodedSamples) return 0;
   return Math.max(0, decodedSamples - (tagged - tag.paddingSamples + DECODER_DELAY_SAMPLES));
 }
@@ -109,17 +110,17 @@ export async function openMpeg(
   const { sampleRateHz, channels, frameSamples } = header;
   return ok({
     format: 'mp3',
-    where: `The ${name} file`,
+    displayName: `The ${name} file`,
     codec,
     sampleRateHz,
     channels,
     openDecoder: () => decoders.open({ codec, sampleRateHz, channels }),
     walk: (faults, entry = firstByte) =>
       framePackets(reader, mpegSyntax(header.lock), { startByte: entry, endByte }, frameSamples, faults),
-    heard: (): readonly Piece[] => onePiece(tag?.hasDelay ? tag.delaySamples + DECODER_DELAY_SAMPLES : 0),
+    playedSpans: (): readonly PlayedSpan[] => oneSpan(tag?.hasDelay ? tag.delaySamples + DECODER_DELAY_SAMPLES : 0),
     paddingOf: ({ position }) => paddingOf(tag, position, frameSamples),
     async warnings(faults, end: PartEnd) {
-      // Where bytes were left out, the frames that the tag knows of were in them.
+      // Missing frames may be in skipped bytes.
       const hasTooFew = !faults.skippedBytes && tag?.frames !== undefined && tag.frames > end.packets + 1;
       const framesEnd = Number(faults.framesEnd ?? firstByte);
       const seconds = (end.position - paddingOf(tag, end.position, frameSamples)) / sampleRateHz;
@@ -129,13 +130,10 @@ export async function openMpeg(
   });
 }
 
-/** Frames that are decoded to learn the rate of the sound: the first ones may be without bandwidth extension. */
+/** Frames that are decoded to find the sample rate: the first ones may lack bandwidth extension. */
 const TRIAL_FRAMES = 24;
 
-/**
- * Raw AAC with ADTS headers: AAC-LC, HE-AAC and HE-AAC v2. The encoder's delay is not written anywhere, so nothing is
- * cut.
- */
+/** Raw AAC with ADTS headers: AAC-LC, HE-AAC and HE-AAC v2. The encoder's delay is not stated, so nothing is cut. */
 export const adts: Container = {
   format: 'adts',
   hasMagic: false,
@@ -160,7 +158,7 @@ export const adts: Container = {
     const sampleRateHz = factor * coreRateHz;
     return ok({
       format: 'adts',
-      where: 'The AAC file',
+      displayName: 'The AAC file',
       codec: 'aac',
       sampleRateHz,
       channels,
@@ -178,13 +176,10 @@ export const adts: Container = {
   },
 };
 
-/** Every packet has its own header, which says all. */
+/** Every packet has a header with all parameters. */
 const specOf = (sampleRateHz: number, channels: number): CodecSpec => ({ codec: 'aac', sampleRateHz, channels });
 
-/**
- * How much higher the rate of the sound is than that of the headers: only the coded data say whether there is bandwidth
- * extension.
- */
+/** Sample rate divided by the rate of the headers: only the coded data show bandwidth extension. */
 async function rateFactor(
   reader: BlockReader,
   decoders: DecoderPort,

@@ -3,11 +3,11 @@ import { hasAscii } from '../bytes.ts';
 import { MPEG4_RATES_HZ } from '../codec-config.ts';
 import type { FrameSyntax } from '../frame-walker.ts';
 
-/** What an ADTS header says (ISO/IEC 13818-7 §6.2, 14496-3 §1.A.2). */
+/** Content of an ADTS header (ISO/IEC 13818-7 §6.2, 14496-3 §1.A.2). */
 interface AdtsHeader {
-  /** Rate of the core coder; with bandwidth extension the sound has twice as many. */
+  /** Rate of the core coder; half of the sample rate with bandwidth extension. */
   readonly coreRateHz: number;
-  /** 0 where the frame itself says. */
+  /** 0 if the coded data state the channels. */
   readonly channels: number;
   /** Coded blocks of 1024 samples in the frame. */
   readonly blocks: number;
@@ -23,11 +23,11 @@ export const ADTS_HEADER_BYTES = 7;
 /** The length has 13 bits. */
 export const MAX_ADTS_FRAME_BYTES = 8191;
 
-/** The bits that all frames of one stream share: version, object type, rate. */
+/** Lock bits, which all frames of one stream share: version, object type, rate. */
 export const adtsLockAt = (bytes: Uint8Array, at: number): number =>
   ((bytes[at + 1] & 0xfe) << 8) | (bytes[at + 2] & 0xfc);
 
-/** Length of the frame of the stream with these lock bits, 0 where none begins. */
+/** Length of a frame with these lock bits; 0 if none begins at `at`. */
 export function adtsFrameBytesAt(bytes: Uint8Array, at: number, lock: number): number {
   if (at + ADTS_HEADER_BYTES > bytes.length || bytes[at] !== 0xff || (bytes[at + 1] & 0xf6) !== 0xf0) return 0;
   if (adtsLockAt(bytes, at) !== lock || ((bytes[at + 2] >> 2) & 15) >= MPEG4_RATES_HZ.length) return 0;
@@ -51,7 +51,7 @@ export const parseAdtsHeader = (bytes: Uint8Array, at: number): AdtsHeader => ({
   blocks: (bytes[at + 6] & 3) + 1,
 });
 
-/** A header for a frame of one block that came without one, in the codes of MPEG-4. */
+/** An ADTS header for a frame of one block. @param codes of MPEG-4 */
 export function adtsHeader(
   codes: { readonly objectType: number; readonly rateIndex: number; readonly channelConfiguration: number },
   frameBytes: number,
@@ -68,15 +68,15 @@ export function adtsHeader(
   );
 }
 
-/** Frame headers of MPEG-1/2/2.5 audio (ISO/IEC 11172-3 §2.4.1.3, 13818-3). Layer I is parsed to be named. */
+/** Frame header of MPEG-1/2/2.5 audio (ISO/IEC 11172-3 §2.4.1.3, 13818-3). Layer I is parsed only to name it. */
 export interface MpegHeader {
-  /** Version, layer and rate bits: equal in all frames of one stream. */
+  /** Version, layer and rate bits, equal in all frames of one stream. */
   readonly lock: number;
   readonly layer: 1 | 2 | 3;
   readonly isMpeg1: boolean;
   readonly sampleRateHz: number;
   readonly channels: 1 | 2;
-  /** Whole frame with its header; 0 for free format, whose length the header does not say. */
+  /** Length of the frame including its header; 0 for free format, which does not state it. */
   readonly frameBytes: number;
   /** Samples per channel. */
   readonly frameSamples: number;
@@ -92,11 +92,11 @@ const KBPS_MPEG2_L23 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144,
 const KBPS_MPEG2_L1 = [0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256];
 const RATES_MPEG1 = [44100, 48000, 32000];
 
-/** The bits that all frames of a stream share. */
+/** Lock bits of a header. */
 const lockAt = (bytes: Uint8Array, at: number): number =>
   (((bytes[at + 1] & 0x1e) << 8) | (bytes[at + 2] & 0x0c)) >>> 0;
 
-/** Cheap test: a possible header (free format excluded) of the stream with these lock bits. */
+/** Fast test for a possible header with these lock bits, except free format. */
 const isHeaderAt = (bytes: Uint8Array, at: number, lock: number): boolean =>
   bytes[at] === 0xff &&
   (bytes[at + 1] & 0xe0) === 0xe0 &&
@@ -115,10 +115,7 @@ const rateAt = (bytes: Uint8Array, at: number): number => {
 const samplesOf = (layer: 1 | 2 | 3, isMpeg1: boolean): number =>
   layer === 1 ? 384 : layer === 2 || isMpeg1 ? 1152 : 576;
 
-/**
- * Bytes of the frame whose valid header is at `at`; 0 for free format. For every frame of a file, hence without an
- * object.
- */
+/** Bytes of the frame with a valid header at `at`; 0 for free format. Called for every frame: allocates nothing. */
 function frameBytesAt(bytes: Uint8Array, at: number): number {
   const isMpeg1 = (bytes[at + 1] & 0x18) === 0x18;
   const layer = layerAt(bytes, at);
@@ -129,7 +126,7 @@ function frameBytesAt(bytes: Uint8Array, at: number): number {
   return layer === 1 ? slots * 4 : slots;
 }
 
-/** The header at `at`, or undefined; needs four bytes there. */
+/** The header of four bytes at `at`; undefined if invalid. */
 export function parseHeader(bytes: Uint8Array, at: number): MpegHeader | undefined {
   if (at + 4 > bytes.length || bytes[at] !== 0xff || (bytes[at + 1] & 0xe0) !== 0xe0) return undefined;
   const versionBits = (bytes[at + 1] >> 3) & 3;
@@ -166,11 +163,11 @@ function bitrates(isMpeg1: boolean, layer: 1 | 2 | 3): readonly number[] {
   return layer === 1 ? KBPS_MPEG2_L1 : KBPS_MPEG2_L23;
 }
 
-/** Bytes of side information behind the header of a layer III frame. */
+/** Bytes of side information after the header of a layer III frame. */
 export const sideInfoBytes = (header: MpegHeader): number =>
   header.isMpeg1 ? (header.channels === 1 ? 17 : 32) : header.channels === 1 ? 9 : 17;
 
-/** What the first bytes turn out to be. */
+/** Kind of stream. */
 export type MpegFamily = 'mp3' | 'free-format' | 'layer1' | 'layer2' | 'adts';
 
 interface MpegSync {
@@ -180,50 +177,48 @@ interface MpegSync {
   readonly header?: MpegHeader;
 }
 
-/** Bytes at the start in which the first frame is looked for. */
+/** Bytes at the start that are searched for the first frame. */
 export const SYNC_BYTES = 1 << 16;
 
-/** Headers in a row that prove a stream. */
+/** Successive headers that verify a stream. */
 const CHAIN = 4;
 
-/** The same in free format, where the headers do not say how far it is to the next. */
+/** Successive headers of free format, which do not state the distance to the next. */
 const FREE_CHAIN = 8;
-/** The shortest frame of it: 32 kbit/s at 48 kHz. What comes closer together are samples or pictures. */
+/** Shortest frame of free format: 32 kbit/s at 48 kHz. Closer headers are samples or pictures. */
 const MIN_FREE_BYTES = 96;
-/** The longest: 640 kbit/s at 32 kHz, and one byte of padding. */
+/** Longest frame of free format: 640 kbit/s at 32 kHz, with one byte of padding. */
 const MAX_FREE_BYTES = 2881;
-/** Places where it is looked for: a stream of it shows at the first of them. */
+/** Positions that are tested for free format: a stream begins at one of the first. */
 const MAX_FREE_TRIES = 64;
 
 /**
- * Finds the first frame of an MPEG audio or ADTS stream by a chain of headers that agree. What is not decoded counts
- * only where nothing else is found: samples and pictures with many bytes of 0xff look like it, also those in front of
- * sound.
+ * Finds the first frame of an MPEG audio or ADTS stream by a chain of consistent headers. Layer I and free format,
+ * which are not supported, are returned only if nothing else is found: samples and pictures with many bytes of 0xff
+ * look like them, also before audio.
+ *
  * @param head the first bytes of the audio
- * @param isWhole whether `head` is all of it, so that a chain may also end where it ends
+ * @param isAll whether `head` is all of the audio, so that a chain may also end with it
  */
-export function findMpegSync(head: Uint8Array, isWhole: boolean): MpegSync | undefined {
-  let undecoded: MpegSync | undefined;
+export function findMpegSync(head: Uint8Array, isAll: boolean): MpegSync | undefined {
+  let unsupported: MpegSync | undefined;
   let freeTries = 0;
   for (let at = head.indexOf(0xff); at >= 0 && at + 4 <= head.length; at = head.indexOf(0xff, at + 1)) {
     if ((head[at + 1] & 0xe0) !== 0xe0) continue;
     const header = parseHeader(head, at);
-    if (header && header.frameBytes > 0 && isChain(head, at, isWhole, (p) => mpegLength(head, p, header.lock))) {
+    if (header && header.frameBytes > 0 && isChain(head, at, isAll, (p) => mpegLength(head, p, header.lock))) {
       if (header.layer !== 1) return { family: header.layer === 3 ? 'mp3' : 'layer2', at, header };
-      undecoded ??= { family: 'layer1', at, header };
+      unsupported ??= { family: 'layer1', at, header };
     }
-    const isFree = !undecoded && header?.frameBytes === 0 && freeTries++ < MAX_FREE_TRIES && isFreeFormat(head, at);
-    if (isFree) undecoded = { family: 'free-format', at, header };
+    const isFree = !unsupported && header?.frameBytes === 0 && freeTries++ < MAX_FREE_TRIES && isFreeFormat(head, at);
+    if (isFree) unsupported = { family: 'free-format', at, header };
     const lock = adtsLockAt(head, at);
-    if (isChain(head, at, isWhole, (p) => adtsFrameBytesAt(head, p, lock))) return { family: 'adts', at };
+    if (isChain(head, at, isAll, (p) => adtsFrameBytesAt(head, p, lock))) return { family: 'adts', at };
   }
-  return undecoded;
+  return unsupported;
 }
 
-/**
- * Warning where sound continues after the last frame of a stream: all of its frames have one rate, others are not
- * read.
- */
+/** Warning of audio after the last frame of a stream: frames of another rate or coding are not read. */
 export async function trailingStreamWarning(
   name: string,
   reader: BlockReader,
@@ -234,11 +229,12 @@ export async function trailingStreamWarning(
   const view = await reader.peek(rest.startByte, wanted);
   if (!findMpegSync(view.subarray(0, wanted), false)) return [];
   return [
-    `The ${name} file goes on at another sample rate or in another coding after ${seconds.toFixed(1)} s; that part was left out.`,
+    `The ${name} file goes on at another sample rate or in another coding after ${seconds.toFixed(1)} s; ` +
+      'that part was left out.',
   ];
 }
 
-function isChain(head: Uint8Array, at: number, isWhole: boolean, lengthAt: (at: number) => number): boolean {
+function isChain(head: Uint8Array, at: number, isAll: boolean, lengthAt: (at: number) => number): boolean {
   let end = at;
   let count = 0;
   while (count < CHAIN && end + 4 <= head.length) {
@@ -248,8 +244,8 @@ function isChain(head: Uint8Array, at: number, isWhole: boolean, lengthAt: (at: 
     count++;
   }
   if (count >= CHAIN) return true;
-  if (!isWhole || at > 0 || count === 0) return false;
-  // A very short file: its few frames must fill it, up to a tag; only a last frame of several may be cut off.
+  if (!isAll || at > 0 || count === 0) return false;
+  // The few frames of a very short file must fill it up to a tag; only the last of several may be truncated.
   return (
     end === head.length ||
     hasAscii(head, end, 'TAG') ||
@@ -263,13 +259,13 @@ function mpegLength(head: Uint8Array, at: number, lock: number): number {
   return header && header.lock === lock ? header.frameBytes : 0;
 }
 
-/** Free format: equal headers come at equal distances (one byte more or less for padding). */
+/** Whether free format begins at `at`: equal headers at equal distances (one byte more or less for padding). */
 function isFreeFormat(head: Uint8Array, at: number): boolean {
   const isSame = (p: number): boolean =>
     head[p + 1] === head[at + 1] &&
     ((head[p + 2] ^ head[at + 2]) & ~PADDING_BIT) === 0 &&
     ((head[p + 3] ^ head[at + 3]) & ~MODE_EXTENSION_BITS) === 0;
-  const nextBehind = (before: number): number => {
+  const nextAfter = (before: number): number => {
     const until = Math.min(head.length - 4, before + MAX_FREE_BYTES);
     for (let p = before + 4; p <= until; p++) if (head[p] === 0xff && isSame(p)) return p;
     return -1;
@@ -277,7 +273,7 @@ function isFreeFormat(head: Uint8Array, at: number): boolean {
   let before = at;
   let distance = 0;
   for (let count = 1; count < FREE_CHAIN; count++) {
-    const next = nextBehind(before);
+    const next = nextAfter(before);
     if (next < 0 || (distance > 0 && Math.abs(next - before - distance) > 2)) return false;
     distance = next - before;
     if (distance < MIN_FREE_BYTES) return false;
@@ -286,6 +282,6 @@ function isFreeFormat(head: Uint8Array, at: number): boolean {
   return true;
 }
 
-/** What may differ between the frames of one stream, in the third and fourth byte of a header. */
+/** Bits that may differ between the frames of one stream, in the third and fourth byte of a header. */
 const PADDING_BIT = 0x02;
 const MODE_EXTENSION_BITS = 0x30;

@@ -15,7 +15,7 @@ import { type LatmConfig, loasFrameBytes, parseLoasFrame } from './mpeg-ts-frame
 
 type Field = readonly [bits: number, value: number];
 
-/** Fields after one another, first bit first. */
+/** Packs fields, first bit first. */
 function packed(...fields: readonly Field[]): Uint8Array {
   const text = fields.map(([bits, value]) => value.toString(2).padStart(bits, '0')).join('');
   return Uint8Array.from({ length: Math.ceil(text.length / 8) }, (_, i) =>
@@ -36,8 +36,8 @@ const LC: Field[] = [
   [3, 0],
 ];
 const LC_CONFIG: LatmConfig = { objectType: 2, rateIndex: 4, channelConfiguration: 2 };
-/** One program of one layer, all of one timing. */
-const ONE: Field[] = [
+/** One program of one layer with the same timing. */
+const ONE_LAYER: Field[] = [
   [1, 1],
   [6, 0],
   [4, 0],
@@ -63,7 +63,7 @@ const payloadOf = (frame: ReturnType<typeof parseLoasFrame>) =>
   frame.kind === 'frame' ? [...frame.adts.subarray(7)] : frame;
 
 describe('a LOAS frame', () => {
-  const plain = loas(OWN_CONFIG, VERSION_0, ...ONE, ...LC, ...TAIL, ...PAYLOAD);
+  const plain = loas(OWN_CONFIG, VERSION_0, ...ONE_LAYER, ...LC, ...TAIL, ...PAYLOAD);
 
   it('becomes an ADTS frame with the same rate and channels', () => {
     const frame = parseLoasFrame(plain, undefined);
@@ -74,7 +74,7 @@ describe('a LOAS frame', () => {
     expect(payloadOf(frame)).toEqual([0x21, 0x42, 0xa5]);
   });
 
-  it('may continue with the configuration before, if there is one', () => {
+  it('may use the previous configuration', () => {
     const next = loas(SAME_CONFIG, ...PAYLOAD);
     expect(payloadOf(parseLoasFrame(next, LC_CONFIG))).toEqual([0x21, 0x42, 0xa5]);
     expect(parseLoasFrame(next, LC_CONFIG)).toMatchObject({ hasConfig: false });
@@ -82,20 +82,20 @@ describe('a LOAS frame', () => {
   });
 
   it.each<[string, Field[]]>([
-    ['bandwidth extension', [VERSION_0, ...ONE, [5, 5], [4, 7], [4, 2], [4, 4], [5, 2], [3, 0], ...TAIL]],
+    ['bandwidth extension', [VERSION_0, ...ONE_LAYER, [5, 5], [4, 7], [4, 2], [4, 4], [5, 2], [3, 0], ...TAIL]],
     [
-      'parametric stereo, the rate written out',
-      [VERSION_0, ...ONE, [5, 29], [4, 7], [4, 1], [4, 15], [24, 44100], [5, 2], [3, 0], ...TAIL],
+      'parametric stereo with an explicit rate',
+      [VERSION_0, ...ONE_LAYER, [5, 29], [4, 7], [4, 1], [4, 15], [24, 44100], [5, 2], [3, 0], ...TAIL],
     ],
     [
-      'version 1, with more in the configuration than is understood',
-      [[1, 1], [1, 0], [2, 1], [16, 77], ...ONE, [2, 0], [8, 32], ...LC, [16, 0xbeef], ...TAIL],
+      'version 1 with unknown fields in the configuration',
+      [[1, 1], [1, 0], [2, 1], [16, 77], ...ONE_LAYER, [2, 0], [8, 32], ...LC, [16, 0xbeef], ...TAIL],
     ],
     [
-      'other data, and a checksum',
-      [VERSION_0, ...ONE, ...LC, [3, 0], [8, 0], [1, 1], [1, 1], [8, 1], [1, 0], [8, 200], [1, 1], [8, 0x5a]],
+      'other data and a checksum',
+      [VERSION_0, ...ONE_LAYER, ...LC, [3, 0], [8, 0], [1, 1], [1, 1], [8, 1], [1, 0], [8, 200], [1, 1], [8, 0x5a]],
     ],
-  ])('%s', (_name, config) => {
+  ])('is parsed with %s', (_name, config) => {
     expect(payloadOf(parseLoasFrame(loas(OWN_CONFIG, ...config, ...PAYLOAD), undefined))).toEqual([0x21, 0x42, 0xa5]);
   });
 
@@ -111,23 +111,23 @@ describe('a LOAS frame', () => {
     ['with several frames in one', [VERSION_0, [1, 1], [6, 1]]],
     ['with several programs', [VERSION_0, [1, 1], [6, 0], [4, 1]]],
     ['with several layers', [VERSION_0, [1, 1], [6, 0], [4, 0], [3, 1]]],
-    ['with the object type 39', [VERSION_0, ...ONE, [5, 31], [6, 7], [4, 3], [4, 2]]],
-    ['with an unusual sample rate', [VERSION_0, ...ONE, [5, 2], [4, 15], [24, 12345], [4, 2]]],
-    ['with an unusual order of channels', [VERSION_0, ...ONE, [5, 2], [4, 4], [4, 0]]],
-    ['with frames of 960 samples', [VERSION_0, ...ONE, [5, 2], [4, 4], [4, 2], [1, 1]]],
-    ['with frames of constant length', [VERSION_0, ...ONE, ...LC, [3, 1]]],
-  ])('%s is named', (what, config) => {
+    ['with the object type 39', [VERSION_0, ...ONE_LAYER, [5, 31], [6, 7], [4, 3], [4, 2]]],
+    ['with an unusual sample rate', [VERSION_0, ...ONE_LAYER, [5, 2], [4, 15], [24, 12345], [4, 2]]],
+    ['with an unusual order of channels', [VERSION_0, ...ONE_LAYER, [5, 2], [4, 4], [4, 0]]],
+    ['with frames of 960 samples', [VERSION_0, ...ONE_LAYER, [5, 2], [4, 4], [4, 2], [1, 1]]],
+    ['with frames of constant length', [VERSION_0, ...ONE_LAYER, ...LC, [3, 1]]],
+  ])('%s is unsupported', (feature, config) => {
     const frame = parseLoasFrame(loas(OWN_CONFIG, ...config, [32, 0], [32, 0]), undefined);
-    expect(frame).toEqual({ kind: 'foreign', what: `AAC (LATM) ${what}` });
+    expect(frame).toEqual({ kind: 'unsupported', coding: `AAC (LATM) ${feature}` });
   });
 
-  it('xHE-AAC is named as in other files', () => {
-    const config: Field[] = [VERSION_0, ...ONE, [5, 31], [6, 10], [4, 3], [4, 2]];
+  it('with xHE-AAC is unsupported', () => {
+    const config: Field[] = [VERSION_0, ...ONE_LAYER, [5, 31], [6, 10], [4, 3], [4, 2]];
     const frame = parseLoasFrame(loas(OWN_CONFIG, ...config, [32, 0], [32, 0]), undefined);
-    expect(frame).toEqual({ kind: 'foreign', what: 'xHE-AAC (USAC)' });
+    expect(frame).toEqual({ kind: 'unsupported', coding: 'xHE-AAC (USAC)' });
   });
 
-  it('cut short anywhere, or of random bytes, is never more than it is', () => {
+  it('is rejected if truncated, and stays in bounds for random bytes', () => {
     for (let length = 0; length < plain.length; length++) {
       expect(parseLoasFrame(plain.subarray(0, length), LC_CONFIG).kind).not.toBe('frame');
     }
@@ -143,17 +143,17 @@ describe('a LOAS frame', () => {
   });
 });
 
-describe('streams', () => {
+describe('streams with LATM', () => {
   const ports = audioPorts();
   const stereo = formatFixture('mpegts-latm-aac-48000-stereo.mpegts');
   const surround = formatFixture('mpegts-latm-aac-48000-6ch.mpegts');
 
-  it('are joined where the configuration changes', async () => {
+  it('are joined at a change of the configuration', async () => {
     const file = concat(stereo, surround);
     const [one, two, both] = await Promise.all([stereo, surround, file].map((part) => indexAs('mpeg-ts', part)));
     expect(both.totalSamples).toBe(one.totalSamples + two.totalSamples);
     const samples = await readSourceRate(file, both, ports);
-    // The same, at the same time, but for the noise that stands in for some bands.
+    // The same samples at the same time, except for the noise that replaces some bands.
     const alone = (await readSourceRate(surround, two, ports)).subarray(2048, -8);
     const power = alone.reduce((sum, value) => sum + value * value, 0);
     const errors = [-1, 0, 1].map((shift) => {
@@ -164,14 +164,14 @@ describe('streams', () => {
     expect(errors[1]).toBeLessThan(0.03);
   });
 
-  it('keep their lengths where the sample rate changes, and parts have the samples of the whole', async () => {
+  it('keep their lengths at a change of the sample rate, with the same samples from any start', async () => {
     const extended = formatFixture('mpegts-latm-heaac-44100-mono.mpegts');
     const pairs = [
       [stereo, extended],
       [extended, stereo],
     ];
     for (const pair of pairs) {
-      // Long enough for decoders to be restarted on the way.
+      // Long enough for restarts of decoders.
       const parts = Array.from({ length: 8 }, () => pair).flat();
       const alone = await Promise.all(pair.map((part) => indexAs('mpeg-ts', part)));
       const file = concat(...parts);
@@ -195,8 +195,8 @@ describe('streams', () => {
     expect(late.totalSamples).toBeLessThan(index.totalSamples);
   });
 
-  it('with a configuration that is not read are refused by name', async () => {
-    // The first bits of the configuration, wherever a frame has one: several frames in one.
+  it('with an unsupported configuration are rejected by name', async () => {
+    // Changes the first bits of each configuration to several frames in one.
     const file = stereo.slice();
     for (let at = 0; at + 6 < file.length; at++) {
       if (file[at] === 0x56 && (file[at + 1] & 0xe0) === 0xe0 && (file[at + 3] & 0xe0) === 0x20) file[at + 3] |= 2;

@@ -14,22 +14,22 @@ import {
 import type { Framing } from './mpeg-ts-tables.ts';
 
 /**
- * AAC in LATM with LOAS headers (ISO/IEC 14496-3 §1.7.3), as broadcasts have it. Read is what their multiplexers write:
- * one program of one layer, one frame in each element. Frames leave here with ADTS headers, which say all that a
- * decoder needs of such a configuration and let it change.
+ * AAC in LATM with LOAS headers (ISO/IEC 14496-3 §1.7.3), as in broadcasts. Supported is the form that their
+ * multiplexers write: one program of one layer, one frame in each element. The frames get ADTS headers, which have all
+ * parameters of such a configuration and allow changes of it.
  */
 
-/** 11 bits to find a frame by, 13 bits of its length. */
+/** 11 bits of sync word, 13 bits of length. */
 const LOAS_HEADER_BYTES = 3;
 
-/** Length with its header of the LOAS frame at `at`, 0 where none begins. */
+/** Length of the LOAS frame at `at` including its header; 0 if there is none. */
 export function loasFrameBytes(bytes: Uint8Array, at: number): number {
   if (bytes[at] !== 0x56 || (bytes[at + 1] & 0xe0) !== 0xe0) return 0;
   const length = ((bytes[at + 1] & 0x1f) << 8) | bytes[at + 2];
   return length > 0 ? LOAS_HEADER_BYTES + length : 0;
 }
 
-/** What the ADTS header of a frame takes from the configuration. */
+/** Fields of the configuration for the ADTS header. */
 export interface LatmConfig {
   /** 1 to 4: Main, LC, SSR, LTP. */
   readonly objectType: number;
@@ -39,18 +39,18 @@ export interface LatmConfig {
 
 type LatmFrame =
   | { readonly kind: 'frame'; readonly adts: Uint8Array; readonly config: LatmConfig; readonly hasConfig: boolean }
-  /** What it holds that is not read, by name. */
-  | { readonly kind: 'foreign'; readonly what: string }
+  /** Name of an unsupported coding. */
+  | { readonly kind: 'unsupported'; readonly coding: string }
   | { readonly kind: 'damaged' };
 
 const DAMAGED: LatmFrame = { kind: 'damaged' };
-const foreign = (what: string) => ({ kind: 'foreign', what: `AAC (LATM) ${what}` }) as const;
-type Parsed<T> = T | { readonly kind: 'foreign'; readonly what: string };
+const unsupported = (feature: string) => ({ kind: 'unsupported', coding: `AAC (LATM) ${feature}` }) as const;
+type Parsed<T> = T | { readonly kind: 'unsupported'; readonly coding: string };
 
 /**
- * Takes one LOAS frame apart.
+ * Parses one LOAS frame.
  *
- * @param known the configuration of the frames before, which a frame may go on with
+ * @param known the configuration of the earlier frames, which applies if the frame has none
  */
 export function parseLoasFrame(bytes: Uint8Array, known: LatmConfig | undefined): LatmFrame {
   const reader = new BitReader(bytes, LOAS_HEADER_BYTES);
@@ -75,20 +75,20 @@ export function parseLoasFrame(bytes: Uint8Array, known: LatmConfig | undefined)
 function streamMuxConfig(reader: BitReader): Parsed<LatmConfig> {
   const version = reader.bits(1);
   if (version === 1) {
-    if (reader.bits(1) !== 0) return foreign('of an unknown version');
+    if (reader.bits(1) !== 0) return unsupported('of an unknown version');
     latmValue(reader);
   }
-  if (reader.bits(1) !== 1) return foreign('with streams of different timing');
-  if (reader.bits(6) !== 0) return foreign('with several frames in one');
-  if (reader.bits(4) !== 0) return foreign('with several programs');
-  if (reader.bits(3) !== 0) return foreign('with several layers');
+  if (reader.bits(1) !== 1) return unsupported('with streams of different timing');
+  if (reader.bits(6) !== 0) return unsupported('with several frames in one');
+  if (reader.bits(4) !== 0) return unsupported('with several programs');
+  if (reader.bits(3) !== 0) return unsupported('with several layers');
   const configEnd = version === 1 ? latmValue(reader) : 0;
   const configStart = reader.at;
   const config = audioSpecificConfig(reader);
   if ('kind' in config) return config;
-  // With a length, there may be more behind what was understood.
+  // A stated length may include unknown fields after the known ones.
   if (version === 1) reader.at = Math.max(reader.at, configStart + configEnd);
-  if (reader.bits(3) !== 0) return foreign('with frames of constant length');
+  if (reader.bits(3) !== 0) return unsupported('with frames of constant length');
   reader.bits(8); // fullness of the buffer
   if (reader.bits(1) === 1) {
     if (version === 1) latmValue(reader);
@@ -112,8 +112,8 @@ const MAX_ADTS_OBJECT = 4;
 const MAX_ADTS_CHANNELS = 7;
 
 /**
- * AudioSpecificConfig (§1.6.2.1) of what ADTS can say too. Bandwidth extension and parametric stereo the coded data
- * announce themselves.
+ * AudioSpecificConfig (§1.6.2.1), limited to the codings that ADTS can express. The coded data announce bandwidth
+ * extension and parametric stereo.
  */
 function audioSpecificConfig(reader: BitReader): Parsed<LatmConfig> {
   let objectType = objectTypeOf(reader);
@@ -123,15 +123,15 @@ function audioSpecificConfig(reader: BitReader): Parsed<LatmConfig> {
     if (reader.bits(4) === EXPLICIT_RATE) reader.bits(24);
     objectType = objectTypeOf(reader);
   }
-  if (objectType === AAC_OBJECT_USAC) return { kind: 'foreign', what: XHE_AAC };
-  if (objectType < 1 || objectType > MAX_ADTS_OBJECT) return foreign(`with the object type ${objectType}`);
-  if (rateIndex > MAX_RATE_INDEX) return foreign('with an unusual sample rate');
+  if (objectType === AAC_OBJECT_USAC) return { kind: 'unsupported', coding: XHE_AAC };
+  if (objectType < 1 || objectType > MAX_ADTS_OBJECT) return unsupported(`with the object type ${objectType}`);
+  if (rateIndex > MAX_RATE_INDEX) return unsupported('with an unusual sample rate');
   if (channelConfiguration < 1 || channelConfiguration > MAX_ADTS_CHANNELS) {
-    return foreign('with an unusual order of channels');
+    return unsupported('with an unusual order of channels');
   }
-  if (reader.bits(1) === 1) return foreign('with frames of 960 samples');
-  if (reader.bits(1) === 1) return foreign('with a core coder');
-  if (reader.bits(1) === 1) return foreign('with an extension');
+  if (reader.bits(1) === 1) return unsupported('with frames of 960 samples');
+  if (reader.bits(1) === 1) return unsupported('with a core coder');
+  if (reader.bits(1) === 1) return unsupported('with an extension');
   return { objectType, rateIndex, channelConfiguration };
 }
 
@@ -140,25 +140,25 @@ function objectTypeOf(reader: BitReader): number {
   return type === 31 ? 32 + reader.bits(6) : type;
 }
 
-/** What the header of one frame of sound says. */
-interface SoundFrame {
+/** Facts from the header of one audio frame. */
+interface AudioFrame {
   readonly bytes: number;
-  /** What it is coded with, where the frame itself says so. */
+  /** Its coding, if the frame states it. */
   readonly track?: TrackCodec;
 }
 
-const NOTHING = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
 
-const frame = (codec: CodecName, bytes: number, sampleRateHz: number, channels: number): SoundFrame => ({
+const frame = (codec: CodecName, bytes: number, sampleRateHz: number, channels: number): AudioFrame => ({
   bytes,
-  track: { codec, sampleRateHz, channels, extraData: NOTHING },
+  track: { codec, sampleRateHz, channels, extraData: NO_BYTES },
 });
 
-/** Longest header that `soundFrame` looks at. */
+/** Longest header that `audioFrame` reads. */
 export const MAX_HEADER_BYTES = 7;
 
-/** The frame at `at`, or undefined where none begins. */
-export function soundFrame(framing: Framing, bytes: Uint8Array, at: number): SoundFrame | undefined {
+/** The frame at `at`; undefined if there is none. */
+export function audioFrame(framing: Framing, bytes: Uint8Array, at: number): AudioFrame | undefined {
   if (at + MAX_HEADER_BYTES > bytes.length) return undefined;
   switch (framing) {
     case 'adts':
@@ -177,15 +177,15 @@ export function soundFrame(framing: Framing, bytes: Uint8Array, at: number): Sou
   }
 }
 
-/** AAC with a header of its own. */
-function adtsFrame(bytes: Uint8Array, at: number): SoundFrame | undefined {
+/** AAC with ADTS headers. */
+function adtsFrame(bytes: Uint8Array, at: number): AudioFrame | undefined {
   const length = adtsFrameBytesAt(bytes, at, adtsLockAt(bytes, at));
   if (length === 0) return undefined;
   const { coreRateHz, channels } = parseAdtsHeader(bytes, at);
   return frame('aac', length, coreRateHz, channels || 2);
 }
 
-function mpegFrame(bytes: Uint8Array, at: number): SoundFrame | undefined {
+function mpegFrame(bytes: Uint8Array, at: number): AudioFrame | undefined {
   const header = parseHeader(bytes, at);
   if (!header || header.layer === 1 || header.frameBytes === 0) return undefined;
   return frame(header.layer === 3 ? 'mp3' : 'mp2', header.frameBytes, header.sampleRateHz, header.channels);
@@ -196,8 +196,8 @@ const AC3_KBPS = [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320,
 /** Up to this number the syntax is AC-3's, above it E-AC-3's. */
 const MAX_AC3_ID = 10;
 
-/** AC-3 and E-AC-3 (ATSC A/52 §5.3, annex E §2.2). Channels are the decoder's matter. */
-function dolbyFrame(bytes: Uint8Array, at: number): SoundFrame | undefined {
+/** AC-3 and E-AC-3 (ATSC A/52 §5.3, annex E §2.2). The decoder determines the channels. */
+function dolbyFrame(bytes: Uint8Array, at: number): AudioFrame | undefined {
   if (bytes[at] !== 0x0b || bytes[at + 1] !== 0x77) return undefined;
   const rateCode = bytes[at + 4] >> 6;
   if (bytes[at + 5] >> 3 > MAX_AC3_ID) {
@@ -213,60 +213,61 @@ function dolbyFrame(bytes: Uint8Array, at: number): SoundFrame | undefined {
   return frame('ac3', 2 * words, sampleRateHz, 2);
 }
 
-/** What a decoder needs of one frame of a stream. */
+/** One frame of a stream for the decoder. */
 export interface Unwrapped {
   readonly bytes: Uint8Array;
   readonly track: TrackCodec;
-  /** Whether it can be understood without the frames before. */
-  readonly standsAlone: boolean;
-  /** Samples that are not to be heard, of Opus. */
+  /** Whether it can be decoded without earlier frames. */
+  readonly isIndependent: boolean;
+  /** Samples of Opus to cut at the start of the frame. */
   readonly startTrim?: number;
+  /** Samples of Opus to cut at the end of the frame. */
   readonly endTrim?: number;
 }
 
-/** Takes the frames of one stream, in order, out of what is around them. */
+/** Removes the framing of the frames of one stream, in order. */
 export interface Unwrapper {
-  /** Undefined for damage, and for what is not understood; `foreign` then says what that is. */
+  /** Undefined for damage, and for an unsupported coding, which `unsupported` then names. */
   unwrap(frame: Uint8Array): Unwrapped | undefined;
-  readonly foreign: string | undefined;
+  readonly unsupported: string | undefined;
 }
 
-/** @param channels of Opus, which has them in the tables of the stream */
+/** @param channels of Opus, from the tables of the stream */
 export function unwrapperOf(framing: Framing, channels: number): Unwrapper {
   if (framing === 'latm') return new LatmUnwrapper();
   const opusHead = framing === 'opus' ? opusHeadOf(channels) : new Uint8Array(0);
   return {
-    foreign: undefined,
+    unsupported: undefined,
     unwrap(frame) {
       if (framing === 'opus') {
         const unit = opusUnit(frame, 0);
         if (!unit) return undefined;
         const { headerBytes, startTrim, endTrim } = unit;
         const track: TrackCodec = { codec: 'opus', sampleRateHz: OPUS_RATE_HZ, channels, extraData: opusHead };
-        return { bytes: frame.subarray(headerBytes), track, standsAlone: true, startTrim, endTrim };
+        return { bytes: frame.subarray(headerBytes), track, isIndependent: true, startTrim, endTrim };
       }
-      const sound = soundFrame(framing, frame, 0);
-      if (!sound?.track) return undefined;
-      return { bytes: frame, track: sound.track, standsAlone: true };
+      const parsed = audioFrame(framing, frame, 0);
+      if (!parsed?.track) return undefined;
+      return { bytes: frame, track: parsed.track, isIndependent: true };
     },
   };
 }
 
 class LatmUnwrapper implements Unwrapper {
-  foreign: string | undefined;
+  unsupported: string | undefined;
   #config: LatmConfig | undefined;
 
   unwrap(frame: Uint8Array): Unwrapped | undefined {
     const parsed = parseLoasFrame(frame, this.#config);
-    if (parsed.kind === 'foreign') {
-      this.foreign ??= parsed.what;
-      // What continues with that configuration is not understood either.
+    if (parsed.kind === 'unsupported') {
+      this.unsupported ??= parsed.coding;
+      // Later frames with the same configuration are unsupported too.
       this.#config = undefined;
       return undefined;
     }
-    const track = parsed.kind === 'frame' ? soundFrame('adts', parsed.adts, 0)?.track : undefined;
+    const track = parsed.kind === 'frame' ? audioFrame('adts', parsed.adts, 0)?.track : undefined;
     if (parsed.kind !== 'frame' || !track) return undefined;
     this.#config = parsed.config;
-    return { bytes: parsed.adts, track, standsAlone: parsed.hasConfig };
+    return { bytes: parsed.adts, track, isIndependent: parsed.hasConfig };
   }
 }

@@ -4,9 +4,9 @@ import { MAX_OPUS_CHANNELS } from '../codec-config.ts';
 import { crc32MsbFirst } from '../crc.ts';
 import { concatenated } from '../memory.ts';
 
-/** How the packets of a transport stream lie in a file: 188 bytes, or with a time or checksums beside them. */
+/** Layout of a transport stream in a file: packets of 188 bytes, or with a time or checksums added. */
 interface Layout {
-  /** Bytes in front of the first sync byte. */
+  /** Bytes before the first sync byte. */
   readonly firstByte: number;
   readonly stride: number;
 }
@@ -14,11 +14,11 @@ interface Layout {
 export const PACKET_BYTES = 188;
 const STRIDES = [PACKET_BYTES, 192, 204];
 const SYNC = 0x47;
-/** Sync bytes that must follow one another at the same distance. */
+/** Number of sync bytes that must follow at the same distance. */
 const MIN_SYNCS = 5;
 const LOST_SYNCS = 3;
 
-/** Tells a transport stream by its sync bytes; it may begin inside a packet. */
+/** Recognises a transport stream by its sync bytes; it may begin inside a packet. */
 export function findLayout(head: Uint8Array): Layout | undefined {
   for (const stride of STRIDES) {
     for (let first = 0; first < stride; first++) {
@@ -37,7 +37,7 @@ function hasSyncs(bytes: Uint8Array, first: number, stride: number, count: numbe
 interface TsPacket {
   readonly position: number;
   readonly pid: number;
-  /** A section or a PES packet begins here. */
+  /** Whether a section or a PES packet begins here. */
   readonly isStart: boolean;
   readonly isScrambled: boolean;
   readonly counter: number;
@@ -45,13 +45,13 @@ interface TsPacket {
   readonly payload: Uint8Array;
 }
 
-/** How a walk over the packets ended. */
+/** Result of a walk over the packets. */
 type PacketsEnd = {
-  /** Inside a packet. */
+  /** Whether it ended inside a packet. */
   isCut?: boolean;
 };
 
-/** The packets with a payload from `from` on. Where sync bytes are missing it continues at the next three in a row. */
+/** The packets with a payload from `from`. After a missing sync byte it continues at the next three in a row. */
 export async function* tsPackets(
   reader: BlockReader,
   stride: number,
@@ -76,7 +76,7 @@ export async function* tsPackets(
     if (at === 0) {
       at = 1;
       while (at < view.length && !(view[at] === SYNC && hasSyncs(view, at, stride, LOST_SYNCS))) at++;
-      // The last two of them may hold the start of what follows.
+      // The next three sync bytes may begin in the last packets of the view.
       at = Math.min(at, Math.max(1, view.length - stride * LOST_SYNCS + 1));
     }
     position += at;
@@ -100,42 +100,41 @@ function parsePacket(bytes: Uint8Array, position: number): TsPacket | undefined 
   };
 }
 
-/** How the sound of one stream is framed. */
+/** Framing of the audio of one stream. */
 export type Framing = 'adts' | 'latm' | 'mpeg' | 'ac3' | 'eac3' | 'opus';
 
 interface TsStream {
   readonly pid: number;
   /** Undefined for video, subtitles and others. */
   readonly framing?: Framing;
-  readonly isPictures?: boolean;
-  /** Of Opus. */
+  readonly isVideo?: boolean;
+  /** Channels of Opus. */
   readonly channels?: number;
-  /** Name of a sound coding that is not decoded. */
-  readonly foreign?: string;
+  /** Name of an audio coding that is not supported. */
+  readonly unsupported?: string;
 }
 
-/** One program of the stream, as its table describes it. */
+/** One program of the stream, from its table. */
 export interface TsProgram {
   readonly number: number;
   readonly tablePid: number;
   readonly streams: readonly TsStream[];
 }
 
-/** Bytes looked at for the tables, which come several times a second, and for sound that they name later. */
+/** Bytes that are searched for the tables, which are repeated several times a second, and for audio in later tables. */
 const SEARCH_BYTES = 8 << 20;
 const MAX_SECTION_BYTES = 1024;
 const PAT_PID = 0;
 
 /**
- * The first program with sound, else the first one; undefined where there are no tables. A stream may begin with a
- * picture alone.
+ * The first program with audio, otherwise the first one; undefined without tables. A stream may begin with video alone.
  */
 export async function readProgram(reader: BlockReader, stride: number, from: number): Promise<TsProgram | undefined> {
   const sections: Sections = new Map();
   const programs = new Map<number, TsProgram>();
   let pids: readonly number[] = [];
   const found = () => pids.map((pid) => programs.get(pid)).filter((program) => program !== undefined);
-  const withSound = () => found().find(({ streams }) => streams.some((stream) => stream.framing));
+  const withAudio = () => found().find(({ streams }) => streams.some((stream) => stream.framing));
   for await (const packets of tsPackets(reader, stride, from)) {
     for (const { pid, isStart, payload } of packets) {
       if (pid !== PAT_PID && !pids.includes(pid)) continue;
@@ -145,18 +144,18 @@ export async function readProgram(reader: BlockReader, stride: number, from: num
         const listed = [...new Set(programsOf(section).map(({ tablePid }) => tablePid))];
         if (listed.length > 0) pids = listed;
       } else programs.set(pid, programOf(section, pid));
-      const best = pids.length > 0 && pids.every((tablePid) => programs.has(tablePid)) ? withSound() : undefined;
+      const best = pids.length > 0 && pids.every((tablePid) => programs.has(tablePid)) ? withAudio() : undefined;
       if (best) return best;
     }
     if ((packets.at(-1)?.position ?? 0) > from + SEARCH_BYTES) break;
   }
-  return withSound() ?? found()[0];
+  return withAudio() ?? found()[0];
 }
 
-/** The beginnings of sections that are not whole yet, by their PID. */
+/** Incomplete sections by PID. */
 type Sections = Map<number, Uint8Array>;
 
-/** Puts a section together; returned when it is whole. */
+/** Assembles a section. @returns the section when it is complete */
 function joinSection(sections: Sections, pid: number, isStart: boolean, payload: Uint8Array): Uint8Array | undefined {
   const before = isStart ? undefined : sections.get(pid);
   if (!isStart && !before) return undefined;
@@ -174,7 +173,7 @@ const PAT_TABLE = 0;
 const PMT_TABLE = 2;
 const CRC_BYTES = 4;
 
-/** Number and table of each program, by the table of all. */
+/** Number and table of each program, from the program association table. */
 function programsOf(section: Uint8Array): Pick<TsProgram, 'number' | 'tablePid'>[] {
   const programs: Pick<TsProgram, 'number' | 'tablePid'>[] = [];
   if (section[0] !== PAT_TABLE) return programs;
@@ -185,7 +184,7 @@ function programsOf(section: Uint8Array): Pick<TsProgram, 'number' | 'tablePid'>
   return programs;
 }
 
-/** Whether a section holds now, is all of its table, and is whole by its checksum. */
+/** Whether a section applies now, is its complete table, and has a right checksum. */
 const isInForce = (section: Uint8Array): boolean =>
   section.length >= 12 &&
   (section[5] & 1) === 1 &&
@@ -211,42 +210,42 @@ function streamsOf(section: Uint8Array): TsStream[] {
   return streams;
 }
 
-type Coding = Pick<TsStream, 'framing' | 'channels' | 'foreign' | 'isPictures'>;
+type Coding = Pick<TsStream, 'framing' | 'channels' | 'unsupported' | 'isVideo'>;
 
-/** Sound by its stream type (ISO/IEC 13818-1 table 2-34; ATSC A/52 annex A; ETSI TS 101 154). */
+/** Audio codings by stream type (ISO/IEC 13818-1 table 2-34; ATSC A/52 annex A; ETSI TS 101 154). */
 const TYPES: Readonly<Record<number, Coding>> = {
   3: { framing: 'mpeg' },
   4: { framing: 'mpeg' },
   15: { framing: 'adts' },
   17: { framing: 'latm' },
-  128: { foreign: 'uncompressed samples (LPCM)' },
+  128: { unsupported: 'uncompressed samples (LPCM)' },
   129: { framing: 'ac3' },
-  130: { foreign: 'DTS' },
-  131: { foreign: 'Dolby TrueHD' },
+  130: { unsupported: 'DTS' },
+  131: { unsupported: 'Dolby TrueHD' },
   132: { framing: 'eac3' },
-  133: { foreign: 'DTS-HD' },
-  134: { foreign: 'DTS-HD' },
+  133: { unsupported: 'DTS-HD' },
+  134: { unsupported: 'DTS-HD' },
   135: { framing: 'eac3' },
 };
-/** Pictures, from MPEG-1 to VVC, with those of other bodies (AVS, Dirac, VC-1). */
-const PICTURE_TYPES = new Set([1, 2, 16, 27, 30, 31, 32, 36, 51, 66, 209, 210, 212, 234]);
+/** Video, from MPEG-1 to VVC, and of other bodies (AVS, Dirac, VC-1). */
+const VIDEO_TYPES = new Set([1, 2, 16, 27, 30, 31, 32, 36, 51, 66, 209, 210, 212, 234]);
 const PRIVATE_DATA = 6;
 
 const REGISTERED: Readonly<Record<string, Coding>> = {
   'AC-3': { framing: 'ac3' },
   EAC3: { framing: 'eac3' },
-  DTS1: { foreign: 'DTS' },
-  DTS2: { foreign: 'DTS' },
-  DTS3: { foreign: 'DTS' },
-  'AC-4': { foreign: 'AC-4' },
-  HEVC: { isPictures: true },
-  AV01: { isPictures: true },
-  'VC-1': { isPictures: true },
+  DTS1: { unsupported: 'DTS' },
+  DTS2: { unsupported: 'DTS' },
+  DTS3: { unsupported: 'DTS' },
+  'AC-4': { unsupported: 'AC-4' },
+  HEVC: { isVideo: true },
+  AV01: { isVideo: true },
+  'VC-1': { isVideo: true },
 };
 const DESCRIBED: Readonly<Record<number, Coding>> = {
   106: { framing: 'ac3' },
   122: { framing: 'eac3' },
-  123: { foreign: 'DTS' },
+  123: { unsupported: 'DTS' },
   124: { framing: 'latm' },
 };
 const REGISTRATION = 5;
@@ -254,7 +253,7 @@ const EXTENSION = 127;
 const OPUS_EXTENSION = 128;
 
 function codingOf(type: number, descriptors: Uint8Array): Coding {
-  if (PICTURE_TYPES.has(type)) return { isPictures: true };
+  if (VIDEO_TYPES.has(type)) return { isVideo: true };
   if (type !== PRIVATE_DATA) return TYPES[type] ?? {};
   for (const { tag, body } of descriptorsOf(descriptors)) {
     if (tag === REGISTRATION && hasAscii(body, 0, 'Opus')) return opusOf(descriptors);
@@ -270,82 +269,80 @@ function* descriptorsOf(bytes: Uint8Array): Generator<{ readonly tag: number; re
   }
 }
 
-/**
- * Opus by the number of channels of its descriptor; the other codes are two languages in one stream, and layouts of
- * their own.
- */
+/** Opus by the channel code of its descriptor; other codes than channel counts are dual mono and custom layouts. */
 function opusOf(descriptors: Uint8Array): Coding {
   for (const { tag, body } of descriptorsOf(descriptors)) {
     if (tag !== EXTENSION || body[0] !== OPUS_EXTENSION || body.length < 2) continue;
     const isUsual = body[1] >= 1 && body[1] <= MAX_OPUS_CHANNELS;
-    return isUsual ? { framing: 'opus', channels: body[1] } : { foreign: 'Opus with an unusual order of channels' };
+    return isUsual ? { framing: 'opus', channels: body[1] } : { unsupported: 'Opus with an unusual order of channels' };
   }
   return { framing: 'opus', channels: 2 };
 }
 
-/** No packet has it: there is no sound that can be taken. */
+/** Matches no packet: the program has no usable audio. */
 const NO_PID = -1;
-/** What a walk met, and where it stands. */
+/** Faults and state of a walk. */
 export type TsFaults = PacketsEnd & {
-  /** PID of the sound, where it has moved. */
+  /** PID of the audio, if it has changed. */
   pid?: number;
-  /** Parts of the program have sound in another coding alone. */
+  /** Whether spans of the program have only audio in another coding. */
   hasOther?: boolean;
-  /** How often the clock of 33 bits has started again, and its last time. */
+  /** Number of overflows of the 33-bit clock. */
   wraps?: number;
+  /** Last time of the clock, overflows included. */
   lastSeconds?: number;
 };
 
-interface Wanted {
+interface WantedStream {
   readonly pid: number;
   readonly framing: string;
   readonly channels: number;
 }
 
 /**
- * Reads the tables of a program again wherever they change. Streams are concatenated, or switched, and from
- * there on the sound may have another PID, and the old one may be the pictures'.
+ * Follows changes of the tables of a program. After concatenated or switched streams the audio may have another PID,
+ * and its old PID may be the video's.
  */
 export class ProgramWatch {
-  /** Tables that may be the program's, while the table of all does not list it any more. */
+  /** PIDs of tables that may replace the program's, while the program association table does not list it. */
   #candidates: readonly number[] = [];
   readonly #sections: Sections = new Map();
 
   constructor(
     private program: Pick<TsProgram, 'number' | 'tablePid'>,
-    private readonly wanted: Wanted,
-    private readonly found: TsFaults,
+    private readonly stream: WantedStream,
+    private readonly faults: TsFaults,
   ) {}
 
-  /** The PID of the sound. */
+  /** PID of the audio. */
   get pid(): number {
-    return this.found.pid ?? this.wanted.pid;
+    return this.faults.pid ?? this.stream.pid;
   }
 
-  /** Every packet, in order. @returns the PID of the sound from here on */
-  pass({ pid, isStart, payload }: TsPacket): number {
+  /** Must be called with every packet, in order. @returns the PID of the audio from this packet */
+  pidAfter({ pid, isStart, payload }: TsPacket): number {
     if (pid !== PAT_PID && pid !== this.program.tablePid && !this.#candidates.includes(pid)) return this.pid;
     const section = joinSection(this.#sections, pid, isStart, payload);
     if (!section || !isInForce(section)) return this.pid;
-    if (pid === PAT_PID) this.#passPrograms(section);
-    else this.#passStreams(programOf(section, pid));
+    if (pid === PAT_PID) this.#updatePrograms(section);
+    else this.#updateStreams(programOf(section, pid));
     return this.pid;
   }
 
-  #passPrograms(section: Uint8Array): void {
+  #updatePrograms(section: Uint8Array): void {
     const listed = programsOf(section);
     const { number, tablePid } = this.program;
     const isListed = listed.some((other) => other.number === number && other.tablePid === tablePid);
     this.#candidates = isListed ? [] : listed.map((other) => other.tablePid);
   }
 
-  #passStreams(program: TsProgram): void {
+  #updateStreams(program: TsProgram): void {
     const { number, tablePid, streams } = program;
     const isCandidate = this.#candidates.includes(tablePid);
     if (!isCandidate && (number !== this.program.number || tablePid !== this.program.tablePid)) return;
-    const sound = streams.filter(({ framing, foreign }) => framing || foreign);
-    const fitting = sound.filter(
-      ({ framing, channels = 0 }) => framing === this.wanted.framing && channels === this.wanted.channels,
+    const audio = streams.filter(({ framing, unsupported }) => framing || unsupported);
+    const fitting = audio.filter(
+      ({ framing, channels = 0 }) => framing === this.stream.framing && channels === this.stream.channels,
     );
     if (isCandidate && this.#candidates.length > 1 && fitting.length === 0) return;
     if (isCandidate) {
@@ -353,9 +350,9 @@ export class ProgramWatch {
       this.#candidates = [];
     }
     if (fitting.some(({ pid }) => pid === this.pid)) return;
-    this.found.hasOther ||= fitting.length === 0 && sound.length > 0;
-    // A table that does not name the PID at all takes nothing away: what comes with it is still the sound.
+    this.faults.hasOther ||= fitting.length === 0 && audio.length > 0;
+    // If the table does not list the PID at all, its packets are still taken as audio.
     const isTaken = streams.some(({ pid }) => pid === this.pid);
-    this.found.pid = fitting[0]?.pid ?? (isTaken ? NO_PID : this.pid);
+    this.faults.pid = fitting[0]?.pid ?? (isTaken ? NO_PID : this.pid);
   }
 }

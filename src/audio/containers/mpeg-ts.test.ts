@@ -16,11 +16,12 @@ const aac = formatFixture('mpegts-aac-44100-stereo.mpegts');
 const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder);
 
 const indexOf = (file: Uint8Array) => indexAs('mpeg-ts', file);
-/** PID of the sound in the fixtures. */
-const SOUND = 0x100;
-const VIDEO_SOUND = 0x101;
+/** PID of the audio in the fixtures. */
+const AUDIO_PID = 0x100;
+/** PID of the audio in the fixture with video. */
+const VIDEO_AUDIO_PID = 0x101;
 
-describe('length', () => {
+describe('length of an MPEG transport stream', () => {
   it.each([
     ['mpegts-aac-44100-stereo.mpegts', 'aac', 44100, 90_112],
     ['mpegts-mp3-44100-mono.mpegts', 'mp3', 44100, 133_632],
@@ -36,41 +37,41 @@ describe('length', () => {
   });
 });
 
-describe('times', () => {
-  it('may pass the end of their 33 bits', async () => {
+describe('times of a transport stream', () => {
+  it('may overflow their 33 bits', async () => {
     const plain = await indexOf(aac);
-    const file = moved(aac, SOUND, 2 ** 33 / 90_000 - 2);
+    const file = moved(aac, AUDIO_PID, 2 ** 33 / 90_000 - 2);
     expect(await indexOf(file)).toMatchObject({ totalSamples: plain.totalSamples });
     expect((await indexOf(file)).warning).toBeUndefined();
   });
 
-  it('that starts again near the end of their bits are no next round of them', async () => {
+  it('that restart near the overflow are not taken for an overflow', async () => {
     const plain = await indexOf(aac);
-    const file = concat(moved(aac, SOUND, 2 ** 33 / 90_000 - 100), aac);
+    const file = concat(moved(aac, AUDIO_PID, 2 ** 33 / 90_000 - 100), aac);
     expect(await indexOf(file)).toMatchObject({ totalSamples: 2 * plain.totalSamples });
   });
 
-  it('a stream whose times starts again early has no silence in front', async () => {
+  it('that restart early give no silence', async () => {
     const plain = await indexOf(aac);
-    const file = concat(moved(aac, SOUND, 300), aac);
+    const file = concat(moved(aac, AUDIO_PID, 300), aac);
     expect((await indexOf(file)).totalSamples).toBe(2 * plain.totalSamples);
   });
 
-  it('data and subtitles do not say when a recording begins', async () => {
+  it('of data and subtitles do not determine the start of a recording', async () => {
     const video = formatFixture('mpegts-video-aac-44100-mono.mpegts');
     const plain = await indexOf(video);
     const early = moved(video, 0x100, -1);
     expect(((await indexOf(early)).totalSamples - plain.totalSamples) / 44100).toBeCloseTo(1, 1);
     const data = withStreams(early, [
-      [15, VIDEO_SOUND],
+      [15, VIDEO_AUDIO_PID],
       [6, 0x100],
     ]);
     expect((await indexOf(data)).totalSamples).toBe(plain.totalSamples);
   });
 
-  it('packets that are lost leave silence, and later sound keeps its time', async () => {
+  it('give silence for lost packets, and later audio keeps its time', async () => {
     const plain = await indexOf(aac);
-    const packets = packetsOf(aac, SOUND);
+    const packets = packetsOf(aac, AUDIO_PID);
     const [from, to] = [packets[30], packets[60]];
     const file = concat(aac.subarray(0, from), aac.subarray(to));
     const index = await indexOf(file);
@@ -87,7 +88,7 @@ describe('times', () => {
   });
 });
 
-it('a file may begin inside a packet, and have bytes between packets', async () => {
+it('reads a stream that begins inside a packet or has bytes between packets', async () => {
   const plain = await indexOf(aac);
   expect((await indexOf(aac.slice(100))).totalSamples).toBeLessThanOrEqual(plain.totalSamples);
   const middle = 40 * PACKET;
@@ -96,7 +97,7 @@ it('a file may begin inside a packet, and have bytes between packets', async () 
   expect(worstDifference(samples, await readSourceRate(aac, plain, ports))).toBe(0);
 });
 
-describe('a packet with the counter of the one before', () => {
+describe('a packet with the counter of the previous one', () => {
   const counted = (file: Uint8Array, pid: number, from: number): Uint8Array => {
     const out = file.slice();
     packetsOf(out, pid).forEach((at, i) => {
@@ -105,21 +106,21 @@ describe('a packet with the counter of the one before', () => {
     return out;
   };
 
-  it('begins another file that was appended', async () => {
+  it('begins an appended file', async () => {
     const plain = await indexOf(aac);
-    const packets = packetsOf(aac, SOUND).length;
+    const packets = packetsOf(aac, AUDIO_PID).length;
     const totals: number[] = [];
     for (const first of [packets, packets - 1]) {
-      const file = concat(counted(aac, SOUND, 0), counted(aac, SOUND, first));
+      const file = concat(counted(aac, AUDIO_PID, 0), counted(aac, AUDIO_PID, first));
       totals.push((await indexOf(file)).totalSamples);
     }
     expect(totals).toEqual([2 * plain.totalSamples, 2 * plain.totalSamples]);
   });
 
-  it('is the same again where its bytes are the same', async () => {
+  it('is skipped if its bytes are the same', async () => {
     const plain = await indexOf(aac);
     const whole = await readSourceRate(aac, plain, ports);
-    for (const at of packetsOf(aac, SOUND).slice(14, 20)) {
+    for (const at of packetsOf(aac, AUDIO_PID).slice(14, 20)) {
       const file = concat(aac.subarray(0, at + PACKET), aac.subarray(at));
       const index = await indexOf(file);
       expect(index.totalSamples).toBe(plain.totalSamples);
@@ -128,22 +129,22 @@ describe('a packet with the counter of the one before', () => {
   });
 });
 
-describe('refused', () => {
+describe('the transport stream reader rejects', () => {
   const refused = async (file: Uint8Array, kind: string, message: RegExp) =>
     expect(await probe(file)).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });
 
   it('encrypted packets', async () => {
     const file = aac.slice();
-    for (const at of packetsOf(aac, SOUND)) file[at + 3] |= 0x80;
+    for (const at of packetsOf(aac, AUDIO_PID)) file[at + 3] |= 0x80;
     await refused(file, 'unsupported', /encrypted/);
   });
 
-  it('a stream without sound, and codings that are not decoded', async () => {
+  it('a stream without audio, and unsupported codings', async () => {
     const pmt = packetsOf(aac, 0x1000)[0];
     const typeAt = aac.indexOf(15, pmt + 17);
     for (const [type, kind, message] of [
       [2, 'no_samples', /no audio track/],
-      // Frames that are none of LATM's.
+      // The frames are not LATM.
       [17, 'no_samples', /no samples/],
       [130, 'unsupported', /DTS/],
     ] as const) {
@@ -160,23 +161,23 @@ describe('refused', () => {
   });
 });
 
-const OTHER = 0x12c;
-const [AAC, AC3, PICTURES] = [15, 129, 27];
+const OTHER_PID = 0x12c;
+const [AAC, AC3, VIDEO] = [15, 129, 27];
 
-it('sound that a later table names is found after pictures alone', async () => {
+it('finds audio that only a later table lists', async () => {
   const plain = await indexOf(aac);
-  const tables = aac.subarray(0, packetsOf(aac, SOUND)[0]);
-  const slate = concat(...Array.from({ length: 20 }, () => withStreams(tables, [[PICTURES, OTHER]])));
+  const tables = aac.subarray(0, packetsOf(aac, AUDIO_PID)[0]);
+  const slate = concat(...Array.from({ length: 20 }, () => withStreams(tables, [[VIDEO, OTHER_PID]])));
   const index = await indexOf(concat(slate, aac));
   expect(index).toMatchObject({ totalSamples: plain.totalSamples });
   expect(index.warning).toBeUndefined();
 });
 
-describe('sound that moves to another PID', () => {
-  const twice = async () => 2 * (await indexOf(aac)).totalSamples;
+describe('audio that moves to another PID', () => {
+  const doubleLength = async () => 2 * (await indexOf(aac)).totalSamples;
 
-  it('is followed, and parts have the samples of the whole', async () => {
-    const file = concat(aac, renamed(withStreams(aac, [[AAC, OTHER]]), SOUND, OTHER), aac);
+  it('is followed, with the same samples from any start', async () => {
+    const file = concat(aac, renamed(withStreams(aac, [[AAC, OTHER_PID]]), AUDIO_PID, OTHER_PID), aac);
     const index = await indexOf(file);
     const length = (await indexOf(aac)).totalSamples;
     expect(index.totalSamples).toBe(3 * length);
@@ -188,27 +189,27 @@ describe('sound that moves to another PID', () => {
     }
   });
 
-  it('is followed where its old PID is the pictures of what comes then', async () => {
+  it('is followed if its old PID becomes the video', async () => {
     const streams = [
-      [PICTURES, SOUND],
-      [AAC, OTHER],
+      [VIDEO, AUDIO_PID],
+      [AAC, OTHER_PID],
     ] as const;
-    // Bytes of pictures that look like sound.
-    const behind = concat(...packetsOf(aac, SOUND).map((at) => aac.subarray(at, at + PACKET)));
-    const file = concat(aac, renamed(withStreams(aac, streams), SOUND, OTHER), behind, behind);
-    expect((await indexOf(file)).totalSamples).toBe(await twice());
+    // Bytes of video that look like audio.
+    const video = concat(...packetsOf(aac, AUDIO_PID).map((at) => aac.subarray(at, at + PACKET)));
+    const file = concat(aac, renamed(withStreams(aac, streams), AUDIO_PID, OTHER_PID), video, video);
+    expect((await indexOf(file)).totalSamples).toBe(await doubleLength());
   });
 
-  it('is not taken from there where it is coded in another way, with a warning', async () => {
-    const index = await indexOf(concat(aac, withStreams(aac, [[AC3, SOUND]])));
+  it('is left out if its coding changes, with a warning', async () => {
+    const index = await indexOf(concat(aac, withStreams(aac, [[AC3, AUDIO_PID]])));
     expect(index.totalSamples).toBe((await indexOf(aac)).totalSamples);
     expect(index.warning).toBe('Parts of the MPEG transport stream hold sound in another coding; they were left out.');
   });
 
-  it('is not believed to do so by a damaged table', async () => {
-    const behind = withStreams(aac, [[AC3, SOUND]]);
-    for (const at of packetsOf(behind, 0x1000)) behind[at + 8] ^= 0x40;
-    const index = await indexOf(concat(aac, behind));
-    expect(index).toMatchObject({ totalSamples: await twice() });
+  it('is not followed for a damaged table', async () => {
+    const second = withStreams(aac, [[AC3, AUDIO_PID]]);
+    for (const at of packetsOf(second, 0x1000)) second[at + 8] ^= 0x40;
+    const index = await indexOf(concat(aac, second));
+    expect(index).toMatchObject({ totalSamples: await doubleLength() });
   });
 });

@@ -1,11 +1,11 @@
 import { type AudioResult, fail, ok } from '../audio-ports.ts';
 import type { BlockReader } from '../block-reader.ts';
-import { FirstSeconds, MAX_GAP_SECONDS } from '../clock.ts';
+import { MAX_GAP_SECONDS, TrackStartTime } from '../clock.ts';
 import { OPUS_RATE_HZ } from '../codec-config.ts';
 import type { Container, Faults, PacketRun, RawPacket, TrackCodec } from '../container.ts';
-import { onePiece } from '../playback.ts';
+import { oneSpan } from '../playback.ts';
 import { openTrack } from '../track.ts';
-import { MAX_HEADER_BYTES, soundFrame, type Unwrapped, type Unwrapper, unwrapperOf } from './mpeg-ts-frames.ts';
+import { audioFrame, MAX_HEADER_BYTES, type Unwrapped, type Unwrapper, unwrapperOf } from './mpeg-ts-frames.ts';
 import {
   type Framing,
   findLayout,
@@ -17,17 +17,17 @@ import {
   tsPackets,
 } from './mpeg-ts-tables.ts';
 
-/** A packet, and what its frame said beside. */
-interface TsSound extends RawPacket, Pick<Unwrapped, 'track' | 'startTrim' | 'endTrim'> {}
+/** A packet with the other facts of its frame. */
+interface TsFrame extends RawPacket, Pick<Unwrapped, 'track' | 'startTrim' | 'endTrim'> {}
 
-/** What a PES packet says of the first frame that begins in it. */
+/** Facts of a PES packet about the first frame that begins in it. */
 interface Mark {
   readonly entry: number;
-  readonly met: Faults;
+  readonly faultsBefore: Faults;
   readonly seconds: number | undefined;
 }
 
-/** Cuts the bytes of a stream into frames, which do not keep to the borders of PES packets. */
+/** Cuts the bytes of a stream into frames, which are not aligned with PES packets. */
 class FrameBuffer {
   #buffer = new Uint8Array(1 << 17);
   #end = 0;
@@ -42,7 +42,7 @@ class FrameBuffer {
     return this.#end;
   }
 
-  /** A PES packet begins with the next byte. */
+  /** Marks the next byte as the start of a PES packet. */
   mark(mark: Mark): void {
     this.#mark = { ...mark, at: this.#end };
   }
@@ -50,20 +50,20 @@ class FrameBuffer {
   append(bytes: Uint8Array): void {
     if (this.#end + bytes.length > this.#buffer.length) {
       // No frame was found in this number of bytes.
-      this.lose();
+      this.clear();
     }
     this.#buffer.set(bytes.subarray(0, this.#buffer.length), this.#end);
     this.#end += bytes.length;
   }
 
-  /** Bytes are missing here: what is at hand of the frame before cannot be completed. */
-  lose(): void {
+  /** Drops the incomplete frame, because bytes are missing after it. */
+  clear(): void {
     this.#end = 0;
     this.#mark = undefined;
   }
 
-  /** Moves all whole frames to `out`. */
-  take(out: TsSound[]): void {
+  /** Moves all complete frames to `out`. */
+  take(out: TsFrame[]): void {
     const data = this.#buffer.subarray(0, this.#end);
     let at = 0;
     while (at + MAX_HEADER_BYTES <= data.length) {
@@ -76,10 +76,11 @@ class FrameBuffer {
       const mark = this.#mark && at >= this.#mark.at ? this.#mark : undefined;
       const unwrapped = this.unwrapper.unwrap(data.slice(at, at + frame.bytes));
       if (unwrapped) {
-        const { bytes, standsAlone, ...sound } = unwrapped;
-        // Only a frame that begins with the PES packet is found by who begins there.
-        const place = mark?.at === at && standsAlone ? { entry: mark.entry, met: mark.met } : undefined;
-        out.push({ offset: 0, length: bytes.length, bytes, seconds: mark?.seconds, ...place, ...sound });
+        const { bytes, isIndependent, ...facts } = unwrapped;
+        // A walk that begins at a PES packet finds only a frame at its start.
+        const entry =
+          mark?.at === at && isIndependent ? { entry: mark.entry, faultsBefore: mark.faultsBefore } : undefined;
+        out.push({ offset: 0, length: bytes.length, bytes, seconds: mark?.seconds, ...entry, ...facts });
       }
       if (mark) this.#mark = undefined;
       at += frame.bytes;
@@ -89,12 +90,12 @@ class FrameBuffer {
     if (this.#mark) this.#mark.at -= at;
   }
 
-  /** A frame whose successor, if it is at hand, is one too. */
+  /** The frame at `at`; undefined if its successor is in the buffer and invalid. */
   #frameAt(data: Uint8Array, at: number) {
-    const frame = soundFrame(this.framing, data, at);
+    const frame = audioFrame(this.framing, data, at);
     if (!frame) return undefined;
     const next = at + frame.bytes;
-    return next + MAX_HEADER_BYTES > data.length || soundFrame(this.framing, data, next) ? frame : undefined;
+    return next + MAX_HEADER_BYTES > data.length || audioFrame(this.framing, data, next) ? frame : undefined;
   }
 }
 
@@ -102,30 +103,30 @@ interface TsWalk {
   readonly stride: number;
   readonly pid: number;
   readonly framing: Framing;
-  /** Of Opus; else 0. */
+  /** Channels of Opus; otherwise 0. */
   readonly channels: number;
   readonly program: TsProgram;
 }
 
 interface TsRun extends PacketRun {
-  readonly packets: readonly TsSound[];
+  readonly packets: readonly TsFrame[];
 }
 
 const PTS_HZ = 90_000;
-/** PTS count 33 bits. */
+/** A PTS has 33 bits. */
 const PTS_WRAP_SECONDS = 2 ** 33 / PTS_HZ;
-/** A time that falls is the next round of them where it continues so near; else they starts again. */
+/** A lower time is an overflow of the PTS if the step is at most this; otherwise the clock has restarted. */
 const MAX_WRAP_STEP_SECONDS = 10;
-/** Frames are looked for when so much is at hand, at the latest. */
-const ENOUGH_BYTES = 1 << 15;
+/** Buffered bytes at which frames are cut. */
+const CUT_BYTES = 1 << 15;
 
-/** What a PES packet begins with (ISO/IEC 13818-1 §2.4.3.6). */
+/** Header of a PES packet (ISO/IEC 13818-1 §2.4.3.6). */
 interface PesHeader {
   readonly bytes: number;
   readonly seconds: number | undefined;
 }
 
-/** The header at the start of a payload; undefined where none is. */
+/** The header at the start of a payload; undefined if there is none. */
 function parsePesHeader(payload: Uint8Array): PesHeader | undefined {
   if (payload.length < 9 || payload[0] !== 0 || payload[1] !== 0 || payload[2] !== 1) return undefined;
   if (payload[6] >> 6 !== 2) return undefined;
@@ -137,10 +138,10 @@ function parsePesHeader(payload: Uint8Array): PesHeader | undefined {
 }
 
 /**
- * The frames of one stream from the packet at `from` on, which should begin a PES packet. Ends at once where the first
- * of them are not understood: `unwrapper` then knows why.
+ * The frames of one stream from the packet at `from`, which should begin a PES packet. Ends if the first of them have
+ * an unsupported coding, which `unwrapper` then names.
  *
- * @param faults knows where a walk before left off, beside what it met
+ * @param faults also has the state in which an earlier walk left off
  */
 async function* walkStream(
   reader: BlockReader,
@@ -152,29 +153,29 @@ async function* walkStream(
   const buffer = new FrameBuffer(walk.framing, unwrapper);
   const watch = new ProgramWatch(walk.program, walk, faults);
   let pid: number | undefined;
-  let hasSound = false;
+  let hasFrames = false;
   let counter: number | undefined;
-  const before = new Uint8Array(PACKET_BYTES);
-  let beforeBytes = 0;
+  const previous = new Uint8Array(PACKET_BYTES);
+  let previousBytes = 0;
   for await (const batch of tsPackets(reader, walk.stride, from, faults)) {
-    const packets: TsSound[] = [];
+    const packets: TsFrame[] = [];
     for (const packet of batch) {
-      const now = watch.pass(packet);
-      if (now !== pid) {
+      const currentPid = watch.pidAfter(packet);
+      if (currentPid !== pid) {
         buffer.take(packets);
-        buffer.lose();
+        buffer.clear();
         counter = undefined;
-        pid = now;
+        pid = currentPid;
       }
       if (packet.pid !== pid || packet.isScrambled) continue;
-      // A packet may come twice. Another one with the same counter comes after lost ones, or from another file put
-      // after.
-      if (packet.counter === counter && isSame(packet.payload, before.subarray(0, beforeBytes))) continue;
-      before.set(packet.payload);
-      beforeBytes = packet.payload.length;
+      // A packet may be repeated. A different one with the same counter follows lost packets, or begins an appended
+      // file.
+      if (packet.counter === counter && isSame(packet.payload, previous.subarray(0, previousBytes))) continue;
+      previous.set(packet.payload);
+      previousBytes = packet.payload.length;
       if (counter !== undefined && packet.counter !== ((counter + 1) & 15)) {
         buffer.take(packets);
-        buffer.lose();
+        buffer.clear();
       }
       counter = packet.counter;
       let { payload } = packet;
@@ -182,27 +183,27 @@ async function* walkStream(
         const header = parsePesHeader(payload);
         if (!header) continue;
         buffer.take(packets);
-        const { pid: soundPid, wraps: wrapsBefore, lastSeconds: secondsBefore } = faults;
-        const met = { pid: soundPid, wraps: wrapsBefore, lastSeconds: secondsBefore };
+        const { pid: audioPid, wraps: wrapsBefore, lastSeconds: secondsBefore } = faults;
+        const faultsBefore = { pid: audioPid, wraps: wrapsBefore, lastSeconds: secondsBefore };
         let seconds = header.seconds;
         if (seconds !== undefined) {
           const { wraps = 0, lastSeconds = 0 } = faults;
-          const nextRound = seconds + (wraps + 1) * PTS_WRAP_SECONDS;
-          faults.wraps = wraps + (Math.abs(nextRound - lastSeconds) <= MAX_WRAP_STEP_SECONDS ? 1 : 0);
+          const wrapped = seconds + (wraps + 1) * PTS_WRAP_SECONDS;
+          faults.wraps = wraps + (Math.abs(wrapped - lastSeconds) <= MAX_WRAP_STEP_SECONDS ? 1 : 0);
           seconds += faults.wraps * PTS_WRAP_SECONDS;
           faults.lastSeconds = seconds;
         }
-        buffer.mark({ entry: packet.position, seconds, met });
+        buffer.mark({ entry: packet.position, seconds, faultsBefore });
         payload = payload.subarray(Math.min(header.bytes, payload.length));
       }
       buffer.append(payload);
-      if (buffer.bytes >= ENOUGH_BYTES) buffer.take(packets);
+      if (buffer.bytes >= CUT_BYTES) buffer.take(packets);
     }
-    hasSound ||= packets.length > 0;
-    if (!hasSound && unwrapper.foreign !== undefined) return;
+    hasFrames ||= packets.length > 0;
+    if (!hasFrames && unwrapper.unsupported !== undefined) return;
     if (packets.length > 0) yield runOf(packets);
   }
-  const last: TsSound[] = [];
+  const last: TsFrame[] = [];
   buffer.take(last);
   if (last.length > 0) yield runOf(last);
 }
@@ -210,14 +211,12 @@ async function* walkStream(
 const isSame = (one: Uint8Array, other: Uint8Array): boolean =>
   one.length === other.length && one.every((byte, i) => byte === other[i]);
 
-const runOf = (packets: readonly TsSound[]): TsRun => ({
+const runOf = (packets: readonly TsFrame[]): TsRun => ({
   packets,
   paddingSeconds: (packets.at(-1)?.endTrim ?? 0) / OPUS_RATE_HZ,
 });
 
-/**
- * Where players begin: the earliest of the times that the streams begin with. What comes later may be of another clock.
- */
+/** Start of playback: the earliest start of the streams, from the first bytes. Later times may be of another clock. */
 async function firstTime(
   reader: BlockReader,
   stride: number,
@@ -225,15 +224,15 @@ async function firstTime(
   pids: ReadonlySet<number>,
 ): Promise<{ seconds: number; scrambled: ReadonlySet<number> }> {
   const scrambled = new Set<number>();
-  const starts = new Map<number, FirstSeconds>();
+  const starts = new Map<number, TrackStartTime>();
   for await (const batch of tsPackets(reader, stride, from)) {
     for (const packet of batch) {
       if (!pids.has(packet.pid)) continue;
       if (packet.isScrambled) scrambled.add(packet.pid);
       else if (packet.isStart) {
-        const start = starts.get(packet.pid) ?? new FirstSeconds();
+        const start = starts.get(packet.pid) ?? new TrackStartTime();
         starts.set(packet.pid, start);
-        start.pass(parsePesHeader(packet.payload)?.seconds);
+        start.add(parsePesHeader(packet.payload)?.seconds);
       }
     }
     if ((batch.at(-1)?.position ?? 0) > from + FIRST_BYTES) break;
@@ -241,13 +240,13 @@ async function firstTime(
   return { seconds: Math.min(...[...starts.values()].map(({ seconds }) => seconds)), scrambled };
 }
 
-/** Bytes in which every stream should have begun. */
+/** Bytes that are searched for the start of every stream. */
 const FIRST_BYTES = 1 << 20;
 
-const WHERE = 'The MPEG transport stream';
+const DISPLAY_NAME = 'The MPEG transport stream';
 const HEAD_BYTES = 1 << 14;
 
-/** MPEG transport streams with AAC (ADTS or LATM), MPEG audio, AC-3, E-AC-3 or Opus; of a video its sound. */
+/** MPEG transport streams with AAC (ADTS or LATM), MPEG audio, AC-3, E-AC-3 or Opus; of a video its audio. */
 export const mpegTs: Container = {
   format: 'mpeg-ts',
   hasMagic: true,
@@ -256,22 +255,22 @@ export const mpegTs: Container = {
 
   async open(reader, startByte, decoders) {
     const layout = findLayout(await reader.peek(startByte, HEAD_BYTES));
-    if (!layout) return fail('corrupt', `${WHERE} is damaged at its beginning.`);
+    if (!layout) return fail('corrupt', `${DISPLAY_NAME} is damaged at its beginning.`);
     const { stride } = layout;
     const firstByte = startByte + layout.firstByte;
     const program = await readProgram(reader, stride, firstByte);
-    if (!program) return fail('corrupt', `${WHERE} has no table of its streams.`);
+    if (!program) return fail('corrupt', `${DISPLAY_NAME} has no table of its streams.`);
     const { streams } = program;
     const stream = streams.find(({ framing }) => framing);
     if (!stream?.framing) {
-      const foreign = streams.find((other) => other.foreign)?.foreign;
-      return foreign
-        ? fail('unsupported', `${WHERE} holds audio in ${foreign}, which is not supported.`)
-        : fail('no_samples', `${WHERE} has no audio track.`);
+      const unsupported = streams.find((other) => other.unsupported)?.unsupported;
+      return unsupported
+        ? fail('unsupported', `${DISPLAY_NAME} holds audio in ${unsupported}, which is not supported.`)
+        : fail('no_samples', `${DISPLAY_NAME} has no audio track.`);
     }
-    const played = streams.filter(({ framing, foreign, isPictures }) => framing || foreign || isPictures);
+    const played = streams.filter(({ framing, unsupported, isVideo }) => framing || unsupported || isVideo);
     const { seconds, scrambled } = await firstTime(reader, stride, firstByte, new Set(played.map(({ pid }) => pid)));
-    if (scrambled.has(stream.pid)) return fail('unsupported', `${WHERE} is encrypted, so it cannot be read.`);
+    if (scrambled.has(stream.pid)) return fail('unsupported', `${DISPLAY_NAME} is encrypted, so it cannot be read.`);
     const { pid, framing, channels = 0 } = stream;
     const walk: TsWalk = { stride, pid, framing, channels, program };
     const start = await readStart(reader, walk, firstByte);
@@ -279,21 +278,21 @@ export const mpegTs: Container = {
     const { track, startTrim } = start.value;
     const opened = await openTrack(reader, decoders, {
       format: 'mpeg-ts',
-      where: WHERE,
+      displayName: DISPLAY_NAME,
       track,
       walk: (faults: TsFaults, entry = firstByte) => walkStream(reader, walk, entry, faults),
     });
     if (!opened.ok) return opened;
     return ok({
       ...opened.value,
-      heard({ firstSeconds = 0 }) {
+      playedSpans({ firstSeconds = 0 }) {
         const late = firstSeconds - seconds;
         const lead = late > 0 && late <= MAX_GAP_SECONDS ? Math.round(late * opened.value.sampleRateHz) : 0;
-        return onePiece(startTrim, undefined, lead);
+        return oneSpan(startTrim, undefined, lead);
       },
       paddingOf: ({ endPadding }) => endPadding,
       warnings: (faults: TsFaults) => [
-        ...(faults.isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
+        ...(faults.isCut ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
         ...(faults.hasOther
           ? ['Parts of the MPEG transport stream hold sound in another coding; they were left out.']
           : []),
@@ -302,7 +301,7 @@ export const mpegTs: Container = {
   },
 };
 
-/** What the sound is coded with, and how much of its beginning is not to be heard. */
+/** Coding of the audio, and the number of samples that are cut at its beginning. */
 async function readStart(
   reader: BlockReader,
   walk: TsWalk,
@@ -319,7 +318,7 @@ async function readStart(
     }
   }
   if (track) return ok({ track, startTrim });
-  return unwrapper.foreign === undefined
-    ? fail('no_samples', `${WHERE} has no samples in it.`)
-    : fail('unsupported', `${WHERE} holds audio in ${unwrapper.foreign}, which is not supported.`);
+  return unwrapper.unsupported === undefined
+    ? fail('no_samples', `${DISPLAY_NAME} has no samples in it.`)
+    : fail('unsupported', `${DISPLAY_NAME} holds audio in ${unwrapper.unsupported}, which is not supported.`);
 }

@@ -14,40 +14,40 @@ export interface Page {
   /** The first bytes belong to a packet that began on an earlier page. */
   readonly isContinued: boolean;
   readonly isFirst: boolean;
-  /** Position at the end of the last packet that ends here; undefined where none does. */
+  /** Position at the end of the last packet that ends here; undefined if none does. */
   readonly granule: number | undefined;
   readonly segments: Uint8Array;
 }
 
 const HEADER_BYTES = 27;
 const MAX_HEADER_BYTES = HEADER_BYTES + 255;
-/** Bytes that may lie between two pages; after more the file is taken to be over. */
+/** Bytes that may lie between two pages; after more the walk ends. */
 const MAX_SEARCH_BYTES = 16 << 20;
-/** Pages with a wrong checksum in one walk; a file made of false headers would otherwise be summed over and over. */
+/** Pages with a wrong checksum in one walk: bounds the time for checksums of a file made of false headers. */
 export const MAX_FALSE_PAGES = 10_000;
 
-/** What a walk over pages found. */
+/** Faults that a walk over pages found. */
 export type PagesEnd = {
   /** Whether the file ends inside a page. */
   isCut?: boolean;
   /** Whether pages were left out. */
   isDamaged?: boolean;
-  /** What seemed to be pages, with wrong checksums or cut off. */
+  /** Number of page headers with a wrong checksum or a truncated page. */
   falsePages?: number;
 };
 
 /**
- * The pages from `from` on, up to the last whole one. Bytes between pages are passed over, and so are pages with a
- * wrong checksum: what lies in them would be decoded to noise.
+ * The pages from `from` to the last complete one. Skips bytes between pages, and pages with a wrong checksum, which
+ * would be decoded to noise.
  */
 export async function* pagesOf(reader: BlockReader, from: number, end: PagesEnd = {}): AsyncGenerator<Page> {
   end.falsePages ??= 0;
   end.isCut = false;
   for (let position = from; ; ) {
     const page = parsePage(await reader.peek(position, MAX_HEADER_BYTES), position);
-    const isWhole = page !== undefined && page.end <= reader.sizeBytes;
-    if (page && isWhole && (await hasRightChecksum(reader, page))) {
-      // What seemed to be a page that the file cuts off was none, if another comes after its start.
+    const isComplete = page !== undefined && page.end <= reader.sizeBytes;
+    if (page && isComplete && (await hasRightChecksum(reader, page))) {
+      // A valid page after the start of a truncated one shows that the latter was no page.
       end.isDamaged ||= end.isCut;
       end.isCut = false;
       yield page;
@@ -55,7 +55,7 @@ export async function* pagesOf(reader: BlockReader, from: number, end: PagesEnd 
       continue;
     }
     if (page) {
-      if (isWhole) end.isDamaged = true;
+      if (isComplete) end.isDamaged = true;
       else end.isCut = true;
       if (++end.falsePages > MAX_FALSE_PAGES) return;
     }
@@ -102,35 +102,38 @@ async function findPage(reader: BlockReader, from: number): Promise<number | und
   return undefined;
 }
 
-/** Where the checksum stands in a page; it counts as 0 in its own sum. */
+/** Offset of the checksum in a page; its field counts as 0 in the sum. */
 export const CRC_OFFSET = 22;
-const FIELD = new Uint8Array(4);
+const ZERO_FIELD = new Uint8Array(4);
 
-/** The checksum that a page should have, unsigned. @param page all of it */
+/** The checksum that a page should have, unsigned. @param page the complete page */
 export const pageChecksum = (page: Uint8Array): number =>
-  crc32MsbFirst(page.subarray(CRC_OFFSET + 4), crc32MsbFirst(FIELD, crc32MsbFirst(page.subarray(0, CRC_OFFSET)))) >>> 0;
+  crc32MsbFirst(
+    page.subarray(CRC_OFFSET + 4),
+    crc32MsbFirst(ZERO_FIELD, crc32MsbFirst(page.subarray(0, CRC_OFFSET))),
+  ) >>> 0;
 
-/** Bytes that make up for a page without a packet. */
+/** Bytes that compensate for a page without a packet. */
 const BYTES_PER_PAGE = 256;
 
-/** Packets of one logical stream, put together page by page. */
+/** Assembles the packets of one logical stream page by page. */
 export class PacketAssembler {
   #parts: Uint8Array[] = [];
   #bytes = 0;
   #entry: number | undefined;
-  /** Whether the packet that continues is known from its start. */
+  /** Whether the start of the current packet is known. */
   #isOpen = false;
-  /** Whether it is too long to be kept. */
+  /** Whether the current packet exceeds the limit. */
   #isTooLong = false;
   #sequence: number | undefined;
 
-  /** @param marksLong whether a packet that is too long is given without its bytes, so that it counts */
+  /** @param marksLong whether a packet above the limit is returned without its bytes, so that it counts */
   constructor(
     private readonly serial: number,
     private readonly marksLong = false,
   ) {}
 
-  /** The packets that end on a page; those of other streams give none. */
+  /** The packets that end on a page; none for a page of another stream. */
   async add(reader: BlockReader, page: Page): Promise<RawPacket[]> {
     if (page.serial !== this.serial) return [];
     const isNext = this.#sequence === undefined || page.sequence === (this.#sequence + 1) >>> 0;
@@ -138,9 +141,9 @@ export class PacketAssembler {
     if (!isNext || !page.isContinued) this.#drop();
     const body = (await reader.peek(page.bodyStart, page.end - page.bodyStart)).slice(0, page.end - page.bodyStart);
     const packets: RawPacket[] = [];
-    /** Whether a packet began on this page already: only the first may be where a reader begins. */
+    /** Whether a packet has begun on this page: a reader can only start with the first one. */
     let hasBegun = false;
-    /** Bytes in front of the first packet that begins here. */
+    /** Whether the next bytes belong to a packet of an earlier page. */
     let isRest = page.isContinued;
     let at = 0;
     for (let i = 0; i < page.segments.length; ) {
@@ -194,24 +197,25 @@ export class PacketAssembler {
   }
 }
 
-/** What a walk met. */
+/** Faults and facts that a walk found. */
 export type OggFaults = PagesEnd & {
-  /** First page of another recording, after this one. */
+  /** First page of the next recording. */
   nextRecording?: number;
-  /** Too many pages gave no packet. */
+  /** Whether too many pages in a row had no packet. */
   isEndless?: boolean;
-  /** Whether bytes were passed over in front of the first page. */
+  /** Whether bytes were skipped before the first page. */
   isLateStart?: boolean;
   /** Samples that are missing at the beginning. */
   lostSamples?: number;
   /** Padding of a recording of one page. */
   onlyPadding?: number;
-  /** Number of the recording in the file, empty ones counted, and what seemed to be pages in front of it. */
+  /** Number of the recording in the file, including empty ones. */
   links?: number;
+  /** False pages before this recording. */
   earlierFalsePages?: number;
 };
 
-/** The packets of one stream from the page at `from` on, with the positions that the pages state. */
+/** The packets of one stream from the page at `from`, with the positions that the pages state. */
 export async function* walkOgg(reader: BlockReader, serial: number, from: number, faults: OggFaults): PacketWalk {
   const assembler = new PacketAssembler(serial);
   const budget = new StepBudget(BYTES_PER_PAGE, from);

@@ -37,27 +37,27 @@ async function pages(file: Uint8Array): Promise<Page[]> {
   return found;
 }
 
-it('the checksum is that of the CRC catalogue', () => {
+it('computes the checksum of the CRC catalogue', () => {
   const check = new TextEncoder().encode('123456789');
-  // CRC-32/CKSUM and this one differ in the last step only.
+  // CRC-32/CKSUM inverts the result of this one.
   expect(~crc32MsbFirst(check) >>> 0).toBe(0x765e7680);
   expect(crc32MsbFirst(check.subarray(3), crc32MsbFirst(check.subarray(0, 3)))).toBe(crc32MsbFirst(check));
 });
 
-describe('length', () => {
+describe('length of an OGG file', () => {
   it.each([
     ['ogg-vorbis-44100-stereo.ogg', 44100, 88_200],
     ['ogg-vorbis-8000-mono.ogg', 8000, 32_000],
     ['ogg-opus-stereo.opus', 48000, 144_000],
     ['ogg-opus-speech-mono.opus', 48000, 288_000],
     ['ogg-flac-16000-mono.oga', 16000, 16_000],
-  ])('%s: by the last page, without what stands in front', async (name, sampleRateHz, totalSamples) => {
+  ])('%s: is taken from the last page, without the pre-skip', async (name, sampleRateHz, totalSamples) => {
     const index = await indexOf(formatFixture(name));
     expect(index).toMatchObject({ format: 'ogg', sampleRateHz, totalSamples });
     expect(index.warning).toBeUndefined();
   });
 
-  it('Vorbis in one page: what it has too much is at its end', async () => {
+  it('cuts the padding at the end of Vorbis in one page', async () => {
     const list = await pages(vorbis);
     const [first] = list.filter(({ granule }) => granule !== undefined && granule > 0);
     const [file, page] = [vorbis.slice(0, first!.end), first!.granule!];
@@ -70,7 +70,7 @@ describe('length', () => {
     expect(worstDifference(await readSourceRate(shorter, index, ports), samples.subarray(0, page - 100))).toBe(0);
   });
 
-  it('cut off: whole pages are used', async () => {
+  it('uses the complete pages of a truncated file', async () => {
     const list = await pages(opus);
     const cut = opus.slice(0, list[list.length - 1].start + 100);
     const index = await indexOf(cut);
@@ -79,8 +79,8 @@ describe('length', () => {
   });
 });
 
-describe('recordings one after another', () => {
-  it('are one, each at its own length', async () => {
+describe('chained recordings', () => {
+  it('are joined, each with its own length', async () => {
     const [first, second] = [await indexOf(opus), await indexOf(speech)];
     const joined = concat(opus, speech, opus);
     const index = await indexOf(joined);
@@ -88,14 +88,17 @@ describe('recordings one after another', () => {
     const samples = await readSourceRate(joined, index, ports);
     const parts = [await readSourceRate(opus, first, ports), await readSourceRate(speech, second, ports)];
     expect(worstDifference(samples.subarray(0, first.totalSamples), parts[0])).toBe(0);
-    const behind = first.totalSamples + second.totalSamples;
-    expect(worstDifference(samples.subarray(first.totalSamples, behind), parts[1])).toBe(0);
+    const thirdStart = first.totalSamples + second.totalSamples;
+    expect(worstDifference(samples.subarray(first.totalSamples, thirdStart), parts[1])).toBe(0);
     expect(
-      worstDifference(await readSourceRate(joined, index, ports, behind - 1000), samples.subarray(behind - 1000)),
+      worstDifference(
+        await readSourceRate(joined, index, ports, thirdStart - 1000),
+        samples.subarray(thirdStart - 1000),
+      ),
     ).toBe(0);
   });
 
-  describe('of which one has headers and no sound', () => {
+  describe('with a recording without audio pages', () => {
     /** The first pages, with the headers. */
     const headers = async (file: Uint8Array) =>
       file.subarray(0, (await pages(file)).find(({ granule }) => granule)!.start);
@@ -105,7 +108,7 @@ describe('recordings one after another', () => {
       ['Opus', opus],
       ['Vorbis', vorbis],
       ['FLAC', formatFixture('ogg-flac-16000-mono.oga')],
-    ])('%s: it is passed over, wherever it stands', async (_name, file) => {
+    ])('%s: skips it at any position', async (_name, file) => {
       const empty = await headers(file);
       const one = await sound(file);
       for (const parts of [
@@ -125,20 +128,20 @@ describe('recordings one after another', () => {
       }
     });
 
-    it('nor all of its headers', async () => {
+    it('skips a recording with incomplete headers', async () => {
       const [first] = await pages(opus);
       const index = await indexOf(concat(opus.subarray(0, first!.end), opus, speech));
       expect(index).toMatchObject({ totalSamples: 144_000 + 288_000 });
     });
 
-    it('alone, or only such ones: no samples', async () => {
+    it('fails with no_samples if no recording has audio', async () => {
       const empty = await headers(opus);
       for (const file of [empty, concat(empty, empty, await headers(speech))]) {
         expect(await probe(file)).toMatchObject({ ok: false, error: { kind: 'no_samples' } });
       }
     });
 
-    it('cut off in its first page: it is said', async () => {
+    it('warns of a recording that is truncated in its first page', async () => {
       const empty = await headers(opus);
       const index = await indexOf(concat(opus, opus.subarray(0, empty.length + 100)));
       expect(index.totalSamples).toBe(144_000);
@@ -146,7 +149,7 @@ describe('recordings one after another', () => {
     });
   });
 
-  it('hundreds of them are read, as of internet radio', { timeout: 60_000 }, async () => {
+  it('reads hundreds of chained recordings', { timeout: 60_000 }, async () => {
     const short = async (file: Uint8Array) => {
       const [, , , fourth] = await pages(file);
       return file.subarray(0, fourth!.start);
@@ -165,7 +168,7 @@ describe('recordings one after another', () => {
     }
   });
 
-  it('more than 1024 are cut off there, and it is said; probing reads every byte about once', {
+  it('stops after 1024 recordings with a warning, and probes each byte about once', {
     timeout: 60_000,
   }, async () => {
     const [, , , fourth] = await pages(speech);
@@ -176,7 +179,7 @@ describe('recordings one after another', () => {
     expect(probed).toMatchObject({ ok: true, value: { totalSamples: 1024 * one.totalSamples } });
     expect(probed.ok && probed.value.warning).toMatch(/more than 1024 recordings one after another; the rest/);
     expect(source.reads.length).toBeLessThan(2 * Math.ceil(file.length / 2 ** 20));
-    // Whoever continues in the middle ends at the same one.
+    // A process that continues from a checkpoint ends at the same recording.
     const whole = await readAll(file, ports, [900 * 16_000]);
     expect(whole.checkpoints).toHaveLength(1);
     const rest = await readAll(file, ports, [], whole.checkpoints[0]);
@@ -184,7 +187,7 @@ describe('recordings one after another', () => {
     expect(worstDifference(rest.samples, whole.samples.subarray(900 * 16_000))).toBe(0);
   });
 
-  it('pauses of all of them are told in one sum', async () => {
+  it('sums the pauses of all recordings in one warning', async () => {
     const list = await pages(speech);
     const lossy = concat(speech.subarray(0, list[3].start), speech.subarray(list[5].start));
     const [one, two] = [await indexOf(lossy), await indexOf(concat(lossy, lossy))];
@@ -194,7 +197,7 @@ describe('recordings one after another', () => {
     expect(secondsOf(two.warning)).toEqual([2 * secondsOf(one.warning)[0]]);
   });
 
-  it('false pages in all of them together are bounded', async () => {
+  it('bounds the number of false pages over all recordings', async () => {
     const falsePage = concat(Buffer.from('OggS'), new Uint8Array(22), Uint8Array.of(1, 10), new Uint8Array(10));
     const damaged = concat(opus, ...Array.from({ length: 400 }, () => falsePage));
     const index = await indexAs('ogg', concat(...Array.from({ length: 40 }, () => damaged)));
@@ -202,17 +205,17 @@ describe('recordings one after another', () => {
     expect(index.warning).toMatch(/later part of the OGG file could not be read/);
   });
 
-  it('of another rate are left out, and said', async () => {
+  it('leaves out recordings of another rate with a warning', async () => {
     const index = await indexOf(concat(opus, vorbis));
     expect(index.totalSamples).toBe(144_000);
     expect(index.warning).toMatch(/another sample rate and was left out/);
   });
 });
 
-describe('headers with pictures longer than any packet', () => {
+describe('comment headers longer than the packet limit', () => {
   const comments = (magic: string) => concat(Buffer.from(magic, 'latin1'), new Uint8Array(5 << 20));
 
-  it('Opus begins after them', async () => {
+  it('are skipped before Opus audio', async () => {
     const [head, tags, next] = await pages(opus);
     const long = oggPages([comments('OpusTags')], { serial: tags.serial, sequence: 1 });
     const file = concat(opus.subarray(0, head.end), long, opus.subarray(next.start));
@@ -222,7 +225,7 @@ describe('headers with pictures longer than any packet', () => {
     expect(worstDifference(await readSourceRate(file, index, ports), await readSourceRate(opus, plain, ports))).toBe(0);
   });
 
-  it('Vorbis has its setup after them', async () => {
+  it('are skipped before the Vorbis setup header', async () => {
     const [head, , ...rest] = await pages(vorbis);
     const setupAt = Buffer.from(vorbis).indexOf('\x05vorbis', 0, 'latin1');
     const next = rest.find(({ start, isContinued }) => start > setupAt && !isContinued)?.start ?? 0;
@@ -236,7 +239,7 @@ describe('headers with pictures longer than any packet', () => {
   });
 });
 
-describe('sound that begins at a position above 0', () => {
+describe('audio that begins at a position above 0', () => {
   const LATE_SAMPLES = 120_000;
 
   /** The recording with all positions moved, after a first page for each stream. */
@@ -244,14 +247,14 @@ describe('sound that begins at a position above 0', () => {
     picture: { readonly first: Uint8Array; readonly next: Uint8Array },
     samples = LATE_SAMPLES,
   ): Promise<Uint8Array> {
-    const [head, tags, ...rest] = await pages(opus);
+    const [head, tags, ...audioPages] = await pages(opus);
     const moved = opus.slice();
     const view = new DataView(moved.buffer);
-    for (const { start, granule } of rest) {
+    for (const { start, granule } of audioPages) {
       if (granule !== undefined) view.setBigInt64(start + 6, BigInt(granule + samples), true);
     }
-    const [first, behind] = [moved.subarray(0, head.end), moved.subarray(tags.start)];
-    return withChecksums(concat(picture.first, first, picture.next, behind));
+    const [first, rest] = [moved.subarray(0, head.end), moved.subarray(tags.start)];
+    return withChecksums(concat(picture.first, first, picture.next, rest));
   }
 
   /** Theora of 25 frames a second, and its first frame as number `frame`, counted from 1. */
@@ -267,7 +270,7 @@ describe('sound that begins at a position above 0', () => {
     };
   }
 
-  it('is late by that in a video', async () => {
+  it('starts with silence of that length in a video', async () => {
     const file = await late(theora(1));
     const [index, plain] = [await indexOf(file), await indexOf(opus)];
     expect(index.totalSamples).toBe(LATE_SAMPLES + 144_000);
@@ -276,30 +279,30 @@ describe('sound that begins at a position above 0', () => {
     expect(worstDifference(samples.subarray(LATE_SAMPLES), await readSourceRate(opus, plain, ports))).toBe(0);
   });
 
-  it('is late by less where the pictures are late too', async () => {
+  it('starts with less silence if the video is late too', async () => {
     const index = await indexOf(await late(theora(1 + 25)));
     expect(index.totalSamples).toBe(LATE_SAMPLES - 48_000 + 144_000);
   });
 
-  const nothing = new Uint8Array(0);
+  const noBytes = new Uint8Array(0);
 
-  it('is not late by the pictures of the recording after', async () => {
-    const file = concat(await late({ ...theora(1), next: nothing }), await late(theora(1)));
+  it('ignores the video of the next recording', async () => {
+    const file = concat(await late({ ...theora(1), next: noBytes }), await late(theora(1)));
     expect((await indexOf(file)).totalSamples).toBe(144_000 + LATE_SAMPLES + 144_000);
   });
 
-  it('is not late without pictures: somebody tuned in', async () => {
-    const tuned = { first: nothing, next: nothing };
-    expect((await indexOf(await late(tuned))).totalSamples).toBe(144_000);
-    // After a day: positions have more than 32 bits.
-    const long = await indexOf(await late(tuned, 2 ** 32 - 72_000));
+  it('starts without silence if there is no video', async () => {
+    const noVideo = { first: noBytes, next: noBytes };
+    expect((await indexOf(await late(noVideo))).totalSamples).toBe(144_000);
+    // After a day, positions have more than 32 bits.
+    const long = await indexOf(await late(noVideo, 2 ** 32 - 72_000));
     expect(long.totalSamples).toBe(144_000);
     expect(long.warning).toBeUndefined();
   });
 });
 
-describe('damage', () => {
-  it('hundreds of thousands of empty pages end the walk', async () => {
+describe('damaged OGG files', () => {
+  it('end at hundreds of thousands of empty pages', async () => {
     const empty = withChecksums(concat(Buffer.from('OggS'), new Uint8Array(23)));
     const index = await indexOf(concat(opus, Buffer.alloc(empty.length * 250_000, empty)));
     expect(index).toMatchObject({
@@ -308,7 +311,7 @@ describe('damage', () => {
     });
   });
 
-  it('lost pages are silence, and later sound keeps its time', async () => {
+  it('have silence for lost pages, and later audio keeps its time', async () => {
     const list = await pages(speech);
     const lost = list[3];
     expect(list.length).toBeGreaterThan(5);
@@ -329,7 +332,7 @@ describe('damage', () => {
   it.each([
     ['Opus', speech],
     ['Vorbis', vorbis],
-  ])('%s whose first pages are damaged is silent there, and later sound keeps its time', async (_, file) => {
+  ])('%s: have silence for damaged first pages, and later audio keeps its time', async (_, file) => {
     const [, , first, second] = await pages(file);
     const whole = await indexOf(file);
     const good = await readSourceRate(file, whole, ports);
@@ -341,7 +344,7 @@ describe('damage', () => {
         /^The beginning of the OGG file, \d\.\d s of it, is damaged and was taken as silence\.$/,
       );
       const bad = await readSourceRate(damaged, index, ports);
-      // What the decoder remembers fades away within half a second.
+      // The state of the decoder decays within half a second.
       const from = good.length / 2 + whole.sampleRateHz / 2;
       const power = (samples: Float32Array) => samples.reduce((sum, value) => sum + value ** 2, 0);
       const error = power(good.subarray(from).map((value, i) => value - bad[from + i]));
@@ -350,7 +353,7 @@ describe('damage', () => {
     }
   });
 
-  it('a packet of which a page in the middle is lost is lost: its ends are no packet together', async () => {
+  it('lose a packet whose middle page is lost', async () => {
     const file = oggPages([new Uint8Array(150_000).fill(1), Uint8Array.of(2, 2)], { serial: 7 });
     const lengthsOf = async (bytes: Uint8Array) => {
       const lengths = [];
@@ -363,7 +366,7 @@ describe('damage', () => {
     expect(await lengthsOf(concat(file.subarray(0, middle!.start), file.subarray(middle!.end)))).toEqual([2]);
   });
 
-  it('a page with a wrong checksum is left out, not decoded to noise', async () => {
+  it('are read without pages whose checksum is wrong', async () => {
     const list = await pages(speech);
     for (const at of [list[3].bodyStart + 20, list[3].start + 8, list[3].start + 26]) {
       const file = speech.slice();
@@ -380,7 +383,7 @@ describe('damage', () => {
     }
   });
 
-  it('a page that states to be longer than the file is not its end', async () => {
+  it('are read past a page that claims to be longer than the file', async () => {
     const list = await pages(opus);
     const last = list[list.length - 2];
     const file = opus.slice();
@@ -391,7 +394,7 @@ describe('damage', () => {
     expect(index.warning).not.toMatch(/ends before/);
   });
 
-  it('false pages without end take no time', async () => {
+  it('with 30,000 false pages are probed in bounded time', async () => {
     const false255 = new Uint8Array(27 + 255).fill(255);
     false255.set(Uint8Array.of(0x4f, 0x67, 0x67, 0x53, 0, 0));
     const file = concat(opus, ...Array.from({ length: 30_000 }, () => false255));
@@ -400,7 +403,7 @@ describe('damage', () => {
     expect(performance.now() - started).toBeLessThan(15_000);
   });
 
-  it('bytes between pages are passed over', async () => {
+  it('are read past bytes between pages', async () => {
     const list = await pages(vorbis);
     const at = list[list.length - 1].start;
     const file = concat(vorbis.subarray(0, at), new Uint8Array(5000).fill(0x4f), vorbis.subarray(at));
@@ -408,18 +411,18 @@ describe('damage', () => {
   });
 });
 
-describe('refused', () => {
+describe('the OGG reader rejects', () => {
   const refused = async (file: Uint8Array, kind: string, message: RegExp) =>
     expect(await probe(file)).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });
 
-  it('Speex, and what is not known', async () => {
+  it('Speex and unknown codecs', async () => {
     await refused(withChecksums(patched(opus, 'OpusHead', 'Speex   ')), 'unsupported', /audio in Speex/);
-    await refused(withChecksums(patched(opus, 'OpusHead', 'NobodyKn')), 'no_samples', /no audio track/);
+    await refused(withChecksums(patched(opus, 'OpusHead', 'Unknown ')), 'no_samples', /no audio track/);
   });
 
-  it('headers without an end, or damaged', async () => {
+  it('truncated or damaged headers', async () => {
     await refused(vorbis.slice(0, 2000), 'corrupt', /headers of the OGG file/);
     await refused(withChecksums(patched(vorbis, '\x05vorbis', '\x05nothing')), 'corrupt', /./);
-    await refused(patched(opus, 'OpusHead', 'NobodyKn'), 'corrupt', /headers of the OGG file/);
+    await refused(patched(opus, 'OpusHead', 'Unknown '), 'corrupt', /headers of the OGG file/);
   });
 });

@@ -14,10 +14,10 @@ import {
   endlessWalkWarning,
   type Part,
   type PartStart,
-  type Piece,
+  type PlayedSpan,
   type TrackCodec,
 } from '../container.ts';
-import { onePiece } from '../playback.ts';
+import { oneSpan } from '../playback.ts';
 import { openTrack } from '../track.ts';
 import { parseStreamInfo, STREAM_INFO_BYTES } from './flac.ts';
 import {
@@ -30,32 +30,32 @@ import {
   walkOgg,
 } from './ogg-pages.ts';
 
-/** What the positions of a Theora stream mean (Theora specification, 6.2 and A.2.3). */
+/** Meaning of the positions of a Theora stream (Theora specification, 6.2 and A.2.3). */
 interface FrameClock {
   readonly serial: number;
   readonly framesPerSecond: number;
-  /** A position is the number of a key frame, shifted, and the frames since then. */
+  /** Bits by which the number of the key frame is shifted; the lower bits count the frames since then. */
   readonly shift: number;
 }
 
 const HEADER_BYTES = 42;
-/** Pages in which the first picture should have come. */
+/** Pages that are searched for the first picture. */
 const MAX_PAGES = 1000;
 
-/** Time of the first picture, in seconds; undefined where the recording at `from` is no Theora video. */
+/** Time of the first picture, in seconds; undefined if the recording at `from` is no Theora video. */
 async function videoStart(reader: BlockReader, from: number): Promise<number | undefined> {
   let clock: FrameClock | undefined;
   let pages = 0;
   let hasBegun = false;
   for await (const page of pagesOf(reader, from)) {
     if (++pages > MAX_PAGES) return undefined;
-    // What is behind belongs to the next recording, and would be walked again for each one in front of it.
+    // The next recording begins here. Walking on would read it once for each recording before it.
     if (page.isFirst && hasBegun) return undefined;
     hasBegun ||= !page.isFirst;
     if (page.isFirst) clock ??= await clockOf(reader, page);
-    // All streams of a recording begin before any of them goes on.
+    // All streams of a recording begin before any of them continues.
     else if (!clock) return undefined;
-    // That of the headers is 0.
+    // The position of header pages is 0.
     else if (page.serial === clock.serial && page.granule) return pageStart(clock, page.granule, page.segments);
   }
   return undefined;
@@ -69,7 +69,7 @@ async function clockOf(reader: BlockReader, page: Page): Promise<FrameClock | un
   return { serial: page.serial, framesPerSecond, shift: ((head[40] & 3) << 3) | (head[41] >> 5) };
 }
 
-/** A page states how many frames there are at its end; each is a packet. */
+/** A page states the number of frames at its end; each frame is a packet. */
 function pageStart({ framesPerSecond, shift }: FrameClock, granule: number, segments: Uint8Array): number {
   const frames = Math.floor(granule / 2 ** shift) + (granule % 2 ** shift);
   const inPage = segments.filter((length) => length < 255).length;
@@ -85,14 +85,14 @@ interface OggStream {
   readonly firstByte: number;
 }
 
-/** Names for first packets of streams that are not decoded. */
-const OTHERS: readonly (readonly [magic: string, name: string])[] = [
+/** Names of codecs that are not decoded, by the start of the first packet. */
+const UNSUPPORTED_CODECS: readonly (readonly [magic: string, name: string])[] = [
   ['Speex   ', 'Speex'],
   ['PCM     ', 'uncompressed samples'],
   ['CELT    ', 'CELT'],
 ];
 
-const NOTHING = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
 
 type Kind = 'vorbis' | 'opus' | 'flac';
 
@@ -103,13 +103,13 @@ interface FirstPacket {
   readonly startByte: number;
 }
 
-/** Pages with headers; a picture in the comments takes many. */
+/** Pages that are searched for headers; a picture in the comments takes many. */
 const MAX_HEADER_PAGES = 1000;
 const MAX_HEADER_PACKETS = 512;
 
 /**
- * Finds the first audio stream at or behind `from`, and reads its headers. A recording that ends before its headers do
- * has no samples: the next one counts.
+ * Finds the first audio stream at or after `from`, and reads its headers. A recording with incomplete headers has no
+ * samples and is skipped.
  */
 export async function readStream(
   reader: BlockReader,
@@ -118,7 +118,7 @@ export async function readStream(
 ): Promise<AudioResult<OggStream>> {
   let first: FirstPacket | undefined;
   let assembler: PacketAssembler | undefined;
-  let other: string | undefined;
+  let unsupported: string | undefined;
   let headers: Uint8Array[] = [];
   let pages = 0;
   let startByte = from;
@@ -131,25 +131,25 @@ export async function readStream(
     isStart = page.isFirst;
     if (page.isFirst && (!first || isNext)) {
       const candidate = new PacketAssembler(page.serial, true);
-      const bytes = (await candidate.add(reader, page))[0]?.bytes ?? new Uint8Array(0);
+      const bytes = (await candidate.add(reader, page))[0]?.bytes ?? NO_BYTES;
       const kind = kindOf(bytes);
       if (kind) {
         first = { serial: page.serial, kind, bytes, startByte };
         assembler = candidate;
         headers = [];
-      } else other ??= OTHERS.find(([magic]) => hasAscii(bytes, 0, magic))?.[1];
+      } else unsupported ??= UNSUPPORTED_CODECS.find(([magic]) => hasAscii(bytes, 0, magic))?.[1];
     } else if (first && assembler && page.serial === first.serial) {
-      const packets = (await assembler.add(reader, page)).map((packet) => packet.bytes ?? NOTHING);
+      const packets = (await assembler.add(reader, page)).map((packet) => packet.bytes ?? NO_BYTES);
       const isAudio = packets.some((packet) => first?.kind === 'flac' && packet[0] === 0xff);
-      // Of the others only their number matters: comments with pictures may be too long to be kept.
-      headers.push(...(first.kind === 'vorbis' ? packets : packets.map(() => NOTHING)));
+      // Opus and FLAC need only the number of headers: comments with pictures may be too long to be kept.
+      headers.push(...(first.kind === 'vorbis' ? packets : packets.map(() => NO_BYTES)));
       const isEnd = isAudio || headers.length >= headerPackets(first);
       if (isEnd) return finish(first, headers, isAudio ? page.start : page.end);
     }
   }
   if (first || end.isDamaged) return fail('corrupt', 'The headers of the OGG file are damaged.');
-  return other
-    ? fail('unsupported', `The OGG file holds audio in ${other}, which is not supported.`)
+  return unsupported
+    ? fail('unsupported', `The OGG file holds audio in ${unsupported}, which is not supported.`)
     : fail('no_samples', 'The OGG file has no audio track that is known.');
 }
 
@@ -192,15 +192,15 @@ function finish(first: FirstPacket, headers: readonly Uint8Array[], firstByte: n
   }
 }
 
-const WHERE = 'The OGG file';
+const DISPLAY_NAME = 'The OGG file';
 const DAMAGED = 'Pages of the OGG file whose checksums are wrong were left out.';
 const LATER_PART = 'A later part of the OGG file could not be read and was left out.';
 const OTHER_RATE = 'A later part of the OGG file has another sample rate and was left out.';
-/** Recordings in one file: a day of internet radio with one for each song has some 400. */
+/** Recordings in one file: a day of internet radio with one recording for each song has some 400. */
 const MAX_LINKS = 1024;
-const TOO_MANY = `${WHERE} holds more than ${MAX_LINKS} recordings one after another; the rest was left out.`;
+const TOO_MANY = `${DISPLAY_NAME} holds more than ${MAX_LINKS} recordings one after another; the rest was left out.`;
 
-/** What all recordings of a file have in common. */
+/** State that all recordings of a file share. */
 interface OggFile {
   readonly reader: BlockReader;
   readonly decoders: DecoderPort;
@@ -210,7 +210,7 @@ interface OggFile {
   falsePages: number;
 }
 
-/** OGG with Vorbis, Opus or FLAC, also several recordings one after another; of a video its sound. */
+/** OGG with Vorbis, Opus or FLAC, also chained recordings; of a video its audio. */
 export const ogg: Container = {
   format: 'ogg',
   hasMagic: true,
@@ -219,14 +219,14 @@ export const ogg: Container = {
 };
 
 /**
- * Opens the recording at `from`, or the first after it that has samples: a station that changes its title twice in a
- * moment writes headers alone.
+ * Opens the recording at `from`, or the first after it that has samples: a station that changes its title twice in
+ * quick succession writes headers without audio.
  *
- * @param met what was met on the way: `isLost` says that samples were
+ * @param losses `isLost` is set if samples of a skipped recording were lost
  */
-async function openLink(file: OggFile, from: number, met: { isLost?: boolean }): Promise<AudioResult<Part>> {
+async function openLink(file: OggFile, from: number, losses: { isLost?: boolean }): Promise<AudioResult<Part>> {
   const { reader, decoders } = file;
-  let empty = fail('no_samples', `${WHERE} has no samples in it.`);
+  let empty = fail('no_samples', `${DISPLAY_NAME} has no samples in it.`);
   for (let next: number | undefined = from; next !== undefined && file.links++ < MAX_LINKS; ) {
     const startByte: number = next;
     const head: PagesEnd = {};
@@ -242,14 +242,14 @@ async function openLink(file: OggFile, from: number, met: { isLost?: boolean }):
     };
     const opened: AudioResult<Part> = await openTrack(reader, decoders, {
       format: 'ogg',
-      where: WHERE,
+      displayName: DISPLAY_NAME,
       track,
       walk,
       trial,
     });
     if (opened.ok) return ok(await linkOf(file, stream.value, startByte, opened.value));
     if (opened.error.kind !== 'no_samples') return opened;
-    met.isLost ||= (trial.isCut || trial.isDamaged || trial.isEndless) === true;
+    losses.isLost ||= (trial.isCut || trial.isDamaged || trial.isEndless) === true;
     file.falsePages += trial.falsePages ?? 0;
     empty = opened;
     next = file.falsePages > MAX_FALSE_PAGES ? undefined : trial.nextRecording;
@@ -264,7 +264,7 @@ async function linkOf(file: OggFile, stream: OggStream, startByte: number, part:
   return {
     ...part,
     startByte,
-    heard: (start, faults) => heardOf(stream, start, rateHz, videoSeconds, faults),
+    playedSpans: (start, faults) => playedSpansOf(stream, start, rateHz, videoSeconds, faults),
     paddingOf: ({ endPadding }, faults: OggFaults) => faults.onlyPadding ?? endPadding,
     warnings: (faults) => warningsOf(faults, rateHz),
     next: (faults) => nextLink(file, faults),
@@ -275,51 +275,51 @@ async function linkOf(file: OggFile, stream: OggStream, startByte: number, part:
   };
 }
 
-/** The next recording of a chained file, after one that was read. */
+/** The next recording of a chained file. */
 async function nextLink(file: OggFile, faults: OggFaults): Promise<{ part?: Part; warning?: string }> {
   const from = faults.nextRecording;
   file.links = faults.links ?? file.links;
   file.falsePages = (faults.earlierFalsePages ?? 0) + (faults.falsePages ?? 0);
   if (from === undefined) return {};
   if (file.falsePages > MAX_FALSE_PAGES) return { warning: LATER_PART };
-  const met: { isLost?: boolean } = {};
-  const link = await openLink(file, from, met);
-  const warning = file.links > MAX_LINKS ? TOO_MANY : met.isLost ? LATER_PART : undefined;
+  const losses: { isLost?: boolean } = {};
+  const link = await openLink(file, from, losses);
+  const warning = file.links > MAX_LINKS ? TOO_MANY : losses.isLost ? LATER_PART : undefined;
   if (!link.ok) return { warning: warning ?? (link.error.kind === 'no_samples' ? undefined : LATER_PART) };
   if (link.value.sampleRateHz !== file.rateHz) return { warning: OTHER_RATE };
   return { part: link.value, warning };
 }
 
 /**
- * The last page says where the recording ends; in Vorbis the first one says where it begins (Vorbis I, appendix A.2).
- * Of a video it also says how late the sound is; without pictures a start above 0 is that of a stream somebody tuned
- * into, unless pages in front of it are lost.
+ * The last page states where the recording ends; in Vorbis the first one states where it begins (Vorbis I, appendix
+ * A.2). In a video the first page also states how late the audio is. Without video a start above 0 means that a live
+ * stream was recorded from the middle, unless pages before it are lost.
  */
-function heardOf(
+function playedSpansOf(
   { codec }: OggStream,
   start: PartStart,
   rateHz: number,
   videoSeconds: number | undefined,
   faults: OggFaults,
-): readonly Piece[] {
+): readonly PlayedSpan[] {
   const { startPadding, isOneRun } = start;
   const preSkip = codec.codec === 'opus' ? (parseOpusHead(codec.extraData)?.preSkip ?? 0) : 0;
-  // Of one page alone, what it has too much is at its end.
+  // In a recording of one page the surplus is at the end.
   if (isOneRun) faults.onlyPadding = Math.max(0, startPadding);
   const delay = codec.codec === 'vorbis' && !isOneRun ? Math.max(0, startPadding) : preSkip;
   const beginSeconds = videoSeconds ?? (faults.isLateStart ? 0 : undefined);
   const lateSamples = beginSeconds === undefined ? 0 : Math.round(-startPadding - beginSeconds * rateHz);
   const lead = lateSamples > 0 && lateSamples <= MAX_GAP_SECONDS * rateHz ? lateSamples : 0;
   if (faults.isLateStart) faults.lostSamples = lead;
-  return onePiece(delay, undefined, lead);
+  return oneSpan(delay, undefined, lead);
 }
 
 function warningsOf(faults: OggFaults, rateHz: number): readonly string[] {
   const lostSeconds = ((faults.lostSamples ?? 0) / rateHz).toFixed(1);
   return [
-    ...(faults.isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
+    ...(faults.isCut ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
     ...(faults.isDamaged ? [DAMAGED] : []),
-    ...(faults.isEndless ? [endlessWalkWarning(WHERE)] : []),
+    ...(faults.isEndless ? [endlessWalkWarning(DISPLAY_NAME)] : []),
     ...(faults.lostSamples
       ? [`The beginning of the OGG file, ${lostSeconds} s of it, is damaged and was taken as silence.`]
       : []),

@@ -28,7 +28,7 @@ async function samplesOf(file: Uint8Array): Promise<number[]> {
 
 const bytesOf = (array: Int16Array | Int32Array | Float32Array | Float64Array) => new Uint8Array(array.buffer);
 
-describe('sample formats', () => {
+describe('decodes WAV sample formats', () => {
   it('PCM, 8 bits unsigned', async () => {
     const file = wavFile({ ...base, bits: 8 }, Uint8Array.of(0, 64, 128, 255));
     expect(await samplesOf(file)).toEqual([-1, -0.5, 0, 127 / 128]);
@@ -49,12 +49,12 @@ describe('sample formats', () => {
     expect(await samplesOf(file)).toEqual([-1, 0.5, 0]);
   });
 
-  it('PCM, 12 bits, which stand on the left of 16', async () => {
+  it('PCM, 12 bits in the upper bits of 16', async () => {
     const file = wavFile({ ...base, bits: 12 }, bytesOf(Int16Array.of(0x4000, -0x8000)));
     expect(await samplesOf(file)).toEqual([0.5, -1]);
   });
 
-  it('float, 32 and 64 bits; what is not a number becomes 0', async () => {
+  it('float, 32 and 64 bits: NaN and infinity become 0', async () => {
     const values = [0.25, -1.5, Number.NaN, Number.POSITIVE_INFINITY, 1];
     const clean = [0.25, -1.5, 0, 0, 1];
     expect(await samplesOf(wavFile({ ...base, tag: 3, bits: 32 }, bytesOf(Float32Array.from(values))))).toEqual(clean);
@@ -62,7 +62,7 @@ describe('sample formats', () => {
     expect(await samplesOf(wavFile({ ...base, tag: 3, bits: 64 }, bytesOf(Float64Array.of(1e300))))).toEqual([0]);
   });
 
-  it('A-law and µ-law as ITU-T G.711 has them', async () => {
+  it('A-law and µ-law of ITU-T G.711', async () => {
     const aLaw = await samplesOf(wavFile({ ...base, tag: 6, bits: 8 }, Uint8Array.of(0xd5, 0x55, 0xaa, 0x2a, 0x80)));
     expect(aLaw.map((value) => value * 32768)).toEqual([8, -8, 32256, -32256, 5504]);
     const muLaw = await samplesOf(wavFile({ ...base, tag: 7, bits: 8 }, Uint8Array.of(0xff, 0x7f, 0x80, 0x00, 0xf0)));
@@ -75,13 +75,13 @@ describe('sample formats', () => {
     [1, 16],
     [1, 0],
     [2, 2],
-  ])('PCM, 16 bits, of %i channels with a wrong alignment of %i', async (channels, blockAlign) => {
+  ])('PCM, 16 bits, %i channels with a wrong alignment of %i', async (channels, blockAlign) => {
     const frames = [16384, -8192].flatMap((value) => Array<number>(channels).fill(value));
     const file = wavFile({ ...base, channels, blockAlign }, bytesOf(Int16Array.from(frames)));
     expect(await samplesOf(file)).toEqual([0.5, -0.25]);
   });
 
-  it('PCM, 24 bits, alone or in four bytes by the alignment', async () => {
+  it('PCM, 24 bits in three or four bytes by the alignment', async () => {
     const inFour = wavFile({ ...base, bits: 24, blockAlign: 4 }, bytesOf(Int32Array.of(0x40000000)));
     expect(await samplesOf(inFour)).toEqual([0.5]);
     const wrong = wavFile({ ...base, bits: 24, blockAlign: 2 }, Uint8Array.of(0, 0, 0x40));
@@ -103,17 +103,17 @@ describe('sample formats', () => {
   });
 });
 
-describe('sizes in the header', () => {
+describe('sizes in the WAV header', () => {
   const data = pcm16(Float32Array.from({ length: 1000 }, (_, i) => Math.sin(i / 5)));
 
-  it('are exact in a good file', async () => {
+  it('are used in a valid file', async () => {
     const index = await indexOf(wavFile(base, data));
     expect(index).toMatchObject({ totalSamples: 1000, durationSeconds: 1000 / 16000, channels: 1, codec: 'pcm' });
     expect(index.warning).toBeUndefined();
   });
 
   it.each([0, 0xffffffff, 0x7ffff000])(
-    'may be unknown (%i): all to the end is used, with a warning',
+    'may be unknown (%i): the file is used to its end, with a warning',
     async (declaredBytes) => {
       const index = await indexOf(wavFile({ ...base, declaredBytes }, data));
       expect(index.totalSamples).toBe(1000);
@@ -121,27 +121,27 @@ describe('sizes in the header', () => {
     },
   );
 
-  it('may promise more than there is: what is there is used, with a warning', async () => {
-    const whole = wavFile(base, data);
-    const index = await indexOf(whole.subarray(0, whole.length - 501));
+  it('may exceed the file: it is used to its end, with a warning', async () => {
+    const complete = wavFile(base, data);
+    const index = await indexOf(complete.subarray(0, complete.length - 501));
     expect(index.totalSamples).toBe(749);
     expect(index.warning).toMatch(/ends before/);
-    const samples = await readRange(whole.subarray(0, whole.length - 501), index, ports, 0, 749);
+    const samples = await readRange(complete.subarray(0, complete.length - 501), index, ports, 0, 749);
     expect(samples[748]).toBe(Math.round(Math.sin(748 / 5) * 32768) / 32768);
   });
 
-  it('may promise less: chunks after the data are no samples', async () => {
+  it('exclude chunks after the data', async () => {
     const tail = Uint8Array.of(0x4c, 0x49, 0x53, 0x54, 4, 0, 0, 0, 1, 2, 3, 4);
     const index = await indexOf(wavFile({ ...base, tail }, data));
     expect(index.totalSamples).toBe(1000);
     expect(index.warning).toBeUndefined();
   });
 
-  it('may state less data than there is: a warning names sound behind it, also after silence, but not zeros alone', async () => {
-    const sound = Uint8Array.from({ length: 20_000 }, (_, i) => 128 + (i % 90));
+  it('cause a warning for audio after the data, but not for zeros', async () => {
+    const audio = Uint8Array.from({ length: 20_000 }, (_, i) => 128 + (i % 90));
     for (const zeros of [0, 18, 5000, 300_000]) {
-      const tail = new Uint8Array(zeros + sound.length);
-      tail.set(sound, zeros);
+      const tail = new Uint8Array(zeros + audio.length);
+      tail.set(audio, zeros);
       const index = await indexOf(wavFile({ ...base, tail }, data));
       expect(index).toMatchObject({
         totalSamples: 1000,
@@ -151,7 +151,7 @@ describe('sizes in the header', () => {
     }
   });
 
-  it('of a chunk may be odd, without the byte that makes it even', async () => {
+  it('of a chunk may be odd without a padding byte', async () => {
     const padded = wavFile({ ...base, extra: [['note', Uint8Array.of(1, 2, 3)]] }, data);
     const at = Buffer.from(padded).indexOf('data');
     const file = new Uint8Array(Buffer.concat([padded.subarray(0, at - 1), padded.subarray(at)]));
@@ -159,14 +159,14 @@ describe('sizes in the header', () => {
     expect((await indexOf(file)).totalSamples).toBe(1000);
   });
 
-  it('of 64 bits are in ds64', async () => {
+  it('of 64 bits are read from ds64', async () => {
     const index = await indexOf(wavFile({ ...base, magic: 'RF64' }, data));
     expect(index).toMatchObject({ totalSamples: 1000 });
     expect(index.warning).toBeUndefined();
     expect(await indexOf(wavFile({ ...base, magic: 'BW64' }, data))).toMatchObject({ totalSamples: 1000 });
   });
 
-  it('may be truly 0', async () => {
+  it('may be 0 for an empty file', async () => {
     const tail = Uint8Array.of(0x4c, 0x49, 0x53, 0x54, 4, 0, 0, 0, 1, 2, 3, 4);
     for (const file of [wavFile(base, new Uint8Array(0)), wavFile({ ...base, tail }, new Uint8Array(0))]) {
       expect(await probeAudio(memorySource(file), ports.decoder)).toMatchObject({
@@ -182,13 +182,13 @@ describe('sizes in the header', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('the WAV reader', () => {
   const reject = async (options: Partial<WavOptions>, kind: string, message: RegExp) => {
     const probed = await probeAudio(memorySource(wavFile({ ...base, ...options }, new Uint8Array(100))), ports.decoder);
     expect(probed).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });
   };
 
-  it('names the coding', async () => {
+  it('names an unsupported coding', async () => {
     await reject({ tag: 2, bits: 4, blockAlign: 256, channels: 8 }, 'unsupported', /Microsoft ADPCM with 8 channels/);
     await reject({ tag: 17, bits: 2, blockAlign: 256 }, 'unsupported', /IMA ADPCM with 2 bits/);
     await reject({ tag: 49, bits: 0, blockAlign: 64 }, 'unsupported', /GSM 6\.10 in blocks of 64 bytes/);
@@ -209,7 +209,7 @@ describe('what is refused', () => {
     await reject({ bits: 0, blockAlign: 0 }, 'unsupported', /0 bits/);
   });
 
-  it('needs a whole header', async () => {
+  it('rejects a truncated header', async () => {
     const header = wavHeader(base, 100);
     for (const length of [12, 20, 30, 36, 40]) {
       const probed = await probeAudio(memorySource(header.slice(0, length)), ports.decoder);
@@ -218,7 +218,7 @@ describe('what is refused', () => {
   });
 });
 
-it('any rate comes out as 16 kHz, with the length that belongs to it', async () => {
+it('resamples any rate to 16 kHz with the right length', async () => {
   for (const sampleRateHz of [1000, 8000, 11025, 22050, 44100, 48000, 96000, 192000, 384000, 12345]) {
     const seconds = 0.5;
     const frames = Math.round(sampleRateHz * seconds);
@@ -232,7 +232,7 @@ it('any rate comes out as 16 kHz, with the length that belongs to it', async () 
     expect(count).toBe(Math.ceil((frames * 16000) / sampleRateHz));
     const out = await readRange(file, index, ports, 0, count);
     expect(out).toHaveLength(count);
-    // Away from the ends, the tone stands where it stood.
+    // Away from the ends, the tone has the same phase.
     let worst = 0;
     for (let i = 2000; i < count - 2000; i++) {
       worst = Math.max(worst, Math.abs(out[i] - 0.5 * Math.sin((2 * Math.PI * 200 * i) / 16000)));
@@ -243,7 +243,7 @@ it('any rate comes out as 16 kHz, with the length that belongs to it', async () 
 
 const u32 = (value: number) => Uint8Array.of(value & 255, (value >> 8) & 255, (value >> 16) & 255, value >>> 24);
 
-describe('blocks', () => {
+describe('WAV blocks', () => {
   it.each([
     // The formulas of Microsoft's WAVE documentation for wSamplesPerBlock.
     ['adpcm-ima-wav', 1, 4, 256, 505],
@@ -263,7 +263,7 @@ describe('blocks', () => {
     },
   );
 
-  it('a fact chunk that cannot be is not believed', async () => {
+  it('ignore an impossible fact chunk', async () => {
     const base = { sampleRateHz: 8000, channels: 1, tag: 17, bits: 4, blockAlign: 256 };
     const data = new Uint8Array(3 * 256);
     for (const [fact, totalSamples] of [
@@ -277,7 +277,7 @@ describe('blocks', () => {
     }
   });
 
-  it('a last block that is cut short holds fewer samples', async () => {
+  it('have fewer samples in a truncated last block', async () => {
     const file = wavFile(
       { sampleRateHz: 8000, channels: 1, tag: 17, bits: 4, blockAlign: 256 },
       new Uint8Array(256 + 12),
@@ -288,11 +288,11 @@ describe('blocks', () => {
   });
 });
 
-it('GSM continues where a decoder starts again: what it decoded before is in what it predicts from', async () => {
-  const piece = formatFixture('wav-gsm-8000-mono.wav');
-  const dataOffset = find(piece, 'data') + 8;
-  const dataBytes = new DataView(piece.buffer, piece.byteOffset).getUint32(dataOffset - 4, true);
-  const blocks = concat(...Array.from({ length: 12 }, () => piece.subarray(dataOffset, dataOffset + dataBytes)));
+it('decodes GSM the same across a restart of the decoder', async () => {
+  const short = formatFixture('wav-gsm-8000-mono.wav');
+  const dataOffset = find(short, 'data') + 8;
+  const dataBytes = new DataView(short.buffer, short.byteOffset).getUint32(dataOffset - 4, true);
+  const blocks = concat(...Array.from({ length: 12 }, () => short.subarray(dataOffset, dataOffset + dataBytes)));
   const options = { sampleRateHz: 8000, channels: 1, tag: 49, bits: 0, blockAlign: 65 };
   const file = wavFile(options, blocks);
   const samples = await readSourceRate(file, await indexOf(file), ports);
@@ -305,7 +305,7 @@ it('GSM continues where a decoder starts again: what it decoded before is in wha
   expect(worstDifference(samples, once)).toBeLessThan(1e-3);
 });
 
-it('MP3 in WAV is read as the MP3 in it', async () => {
+it('reads MP3 in WAV like the bare MP3', async () => {
   const mp3 = formatFixture('mp3-8000-mono.mp3');
   const file = wavFile(
     { sampleRateHz: 8000, channels: 1, tag: 85, bits: 0, blockAlign: 1, tail: new Uint8Array(50) },
@@ -319,7 +319,7 @@ it('MP3 in WAV is read as the MP3 in it', async () => {
   expect(await indexOf(cut)).toMatchObject({ warning: expect.stringMatching(/ends before/) });
 });
 
-it('MPEG audio in WAV keeps its own warnings beside those of the header', async () => {
+it('reports the warnings of the header and of the MPEG audio in WAV', async () => {
   const mp3 = formatFixture('mp3-8000-mono.mp3');
   const middle = Math.floor(mp3.length / 2);
   const damaged = concat(mp3.subarray(0, middle), new Uint8Array(3000), mp3.subarray(middle));
@@ -330,7 +330,7 @@ it('MPEG audio in WAV keeps its own warnings beside those of the header', async 
   );
 });
 
-it('blocks of ADPCM longer than a reader may give come in parts', async () => {
+it('splits ADPCM blocks above the block limit', async () => {
   const options = { sampleRateHz: 8000, channels: 1, tag: 17, bits: 4, blockAlign: 65_532 };
   const data = new Uint8Array(2 * 65_532).fill(0x35);
   data.fill(0, 0, 4).fill(0, 65_532, 65_536);

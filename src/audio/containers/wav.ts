@@ -4,10 +4,10 @@ import { ascii, hasAscii, u16le, u32le, u64le } from '../bytes.ts';
 import { type Container, type Part, shapeFault, trailingFileWarning } from '../container.ts';
 import { blockPackets, pcmBlocks } from '../frame-walker.ts';
 import { effectsOfMask, type PcmLayout, pcmDecoder } from '../pcm.ts';
-import { onePiece } from '../playback.ts';
+import { oneSpan } from '../playback.ts';
 import { openMpeg } from './mpeg-audio.ts';
 
-/** Codings of WAV that come in blocks of one size. */
+/** Codings of WAV with blocks of constant size. */
 type BlockCodec = Extract<CodecName, 'adpcm-ima-wav' | 'adpcm-ms' | 'gsm-ms'>;
 
 interface BlockFormat {
@@ -25,31 +25,31 @@ const MAX_BLOCK_BYTES = 1 << 16;
 /** Far below any encoder's blocks: shorter ones only cost time. */
 const MIN_BLOCK_SAMPLES = 32;
 
-/** Samples per channel that `bytes` of a block hold; 0 when they are too few. */
+/** Samples per channel in `bytes` of a block; 0 if there are too few. */
 export function blockSamples({ codec, channels, bitsPerCodedSample }: BlockFormat, bytes: number): number {
   switch (codec) {
     case 'adpcm-ima-wav': {
-      // After 4 bytes a channel with one sample in them, groups of 32-bit words take turns between the channels.
+      // 4 bytes a channel with one sample, then groups of 32-bit words that alternate between the channels.
       const [groupBytes, groupSamples] = bitsPerCodedSample === 3 ? [12, 32] : [4, 8];
       const left = bytes - 4 * channels;
       return left < 0 ? 0 : 1 + Math.floor(left / (groupBytes * channels)) * groupSamples;
     }
     case 'adpcm-ms':
-      // 7 bytes a channel with two samples in them, then four bits a sample.
+      // 7 bytes a channel with two samples, then four bits a sample.
       return bytes < 7 * channels ? 0 : 2 + Math.floor(((bytes - 7 * channels) * 2) / channels);
     case 'gsm-ms':
       return bytes < GSM_BLOCK_BYTES ? 0 : GSM_BLOCK_SAMPLES;
   }
 }
 
-/** Whether the decoder takes such a stream; what is wrong with it otherwise, as the rest of a sentence. */
+/** Undefined if the decoder supports the format; otherwise the fault, to complete a message. */
 function blockFormatFault(format: BlockFormat): string | undefined {
   const { codec, channels, blockBytes, bitsPerCodedSample } = format;
   const maxChannels = codec === 'gsm-ms' ? 1 : codec === 'adpcm-ms' ? 6 : 2;
   if (channels > maxChannels) return `with ${channels} channels`;
-  const isBitsGood =
+  const isSupportedWidth =
     codec === 'gsm-ms' || bitsPerCodedSample === 4 || (codec === 'adpcm-ima-wav' && bitsPerCodedSample === 3);
-  if (!isBitsGood) return `with ${bitsPerCodedSample} bits a sample`;
+  if (!isSupportedWidth) return `with ${bitsPerCodedSample} bits a sample`;
   if (
     codec === 'gsm-ms'
       ? blockBytes !== GSM_BLOCK_BYTES
@@ -60,26 +60,26 @@ function blockFormatFault(format: BlockFormat): string | undefined {
   return undefined;
 }
 
-/** What the format chunk says. */
+/** Content of the format chunk. */
 type WavFormat =
   | { readonly kind: 'pcm'; readonly sampleRateHz: number; readonly pcm: PcmLayout }
   | { readonly kind: 'blocks'; readonly blocks: BlockFormat }
-  /** MPEG audio, whose frames say everything again. */
+  /** MPEG audio, whose frames repeat all parameters. */
   | { readonly kind: 'mpeg' };
 
 interface WavHeader {
   readonly format: WavFormat;
-  /** Samples per channel by the fact chunk. */
+  /** Samples per channel, from the fact chunk. */
   readonly factSamples?: number;
   readonly dataOffset: number;
-  /** Bytes of the data chunk that are really there. */
+  /** Bytes of the data chunk that are in the file. */
   readonly dataBytes: number;
   readonly warning?: string;
 }
 
-/** Chunks walked before the data chunk; real files have fewer than ten. */
+/** Chunks before the data chunk; real files have fewer than ten. */
 const MAX_CHUNKS = 1000;
-/** Writers to a pipe cannot know the size and put one of these, or more, into the header. */
+/** Writers to a pipe do not know the size and write this or a larger value into the header. */
 const STREAMED_FROM = 0x7ffff000;
 
 const FORMAT_NAMES: Readonly<Record<number, string>> = {
@@ -95,16 +95,13 @@ const BLOCK_CODECS: Readonly<Record<number, readonly [codec: BlockCodec, name: s
   49: ['gsm-ms', 'GSM 6.10'],
 };
 
-/**
- * Widths of samples that fill their bytes, by format tag. Some writers get the alignment wrong, which matters for other
- * widths alone.
- */
+/** Widths of samples that fill their bytes, by format tag: their alignment is ignored, as some writers get it wrong. */
 const PLAIN_BITS: Readonly<Record<number, readonly number[]>> = { 1: [8, 16, 32], 3: [32, 64] };
 
 /** Tails of the two GUID families whose first two bytes are a plain format tag. */
 const GUID_TAILS = ['000000001000800000aa00389b71', '00002107d3118644c8c1ca000000'];
 
-/** RIFF, RF64 and BW64: finds the format and where the samples are. */
+/** RIFF, RF64 and BW64: finds the format and the position of the samples. */
 async function readWavHeader(reader: BlockReader, startByte: number): Promise<AudioResult<WavHeader>> {
   let format: WavFormat | undefined;
   let ds64DataBytes: number | undefined;
@@ -146,7 +143,7 @@ async function readWavHeader(reader: BlockReader, startByte: number): Promise<Au
   return fail('no_samples', 'The WAV file has no samples in it.');
 }
 
-/** Whether a chunk stands here: some writers leave the byte out that makes the one in front even. */
+/** Whether a chunk begins at `offset`: some writers omit the padding byte after a chunk of odd size. */
 async function startsKnown(reader: BlockReader, offset: number): Promise<boolean> {
   const head = await reader.peek(offset, 4);
   return ['data', 'fmt ', 'fact', 'LIST'].some((name) => hasAscii(head, 0, name));
@@ -227,9 +224,7 @@ const STREAMED_WARNING =
   'The header of the WAV file does not say how long the recording is; everything up to the end of the file was used.';
 const TRUNCATED_WARNING = 'The WAV file ends before its header says; the part that is there was used.';
 
-/**
- * Tells a data chunk that is truly empty from one of unknown size: after the first, whole chunks follow to the end.
- */
+/** Distinguishes an empty data chunk from one of unknown size: only after the former do chunks follow to the end. */
 async function chunksReachEnd(reader: BlockReader, from: number, endByte: number): Promise<boolean> {
   let offset = from;
   for (let count = 0; count < 100 && offset + 8 <= endByte; count++) {
@@ -242,16 +237,13 @@ async function chunksReachEnd(reader: BlockReader, from: number, endByte: number
   return false;
 }
 
-/** Chunks walked after the samples. */
+/** Chunks after the samples. */
 const MAX_CHUNKS_AFTER = 100;
-/** A header and the shortest format. */
+/** A header with the shortest format. */
 const MIN_FILE_BYTES = 44;
 /** Bytes after the last chunk that may be ignored without a warning: padding, tags of players. */
 const MAX_TAIL_BYTES = 4096;
-/**
- * Zeros after the samples, in front of more sound that was silent for a while; where more follow they are all there
- * is, or a hole.
- */
+/** Zeros after the samples, before further audio; more zeros are padding or damage. */
 const MAX_ZERO_BYTES = 16 << 20;
 
 const IS_NAME = /^[\x20-\x7e]{4}$/;
@@ -261,11 +253,9 @@ const isWave = (head: Uint8Array): boolean =>
   (hasAscii(head, 0, 'RIFF') || hasAscii(head, 0, 'RF64') || hasAscii(head, 0, 'BW64')) && hasAscii(head, 8, 'WAVE');
 
 /**
- * What stands after the samples, where it seems to be sound that is not read: another file, or bytes that are no
- * chunk, no tag and no zeros.
+ * Warns of possible audio after the samples: another file, or bytes that are no chunk, no tag and no zeros.
  *
  * @param from first byte after the samples
- * @returns a sentence about it, where there is something of that kind
  */
 async function trailingDataWarning(reader: BlockReader, from: number): Promise<string[]> {
   const end = reader.sizeBytes;
@@ -280,16 +270,16 @@ async function trailingDataWarning(reader: BlockReader, from: number): Promise<s
       isPadded = false;
       continue;
     }
-    // A chunk of an odd length has a byte more, which some writers leave out.
+    // A chunk of odd length is followed by a padding byte, which some writers omit.
     if (isPadded || head[0] !== 0) break;
     offset++;
     isPadded = true;
   }
   const rest = end - offset;
   if (rest <= MAX_TAIL_BYTES) return [];
-  const sound = await skipZeros(reader, offset, Math.min(end, offset + MAX_ZERO_BYTES));
-  if (end - sound <= MAX_TAIL_BYTES || sound === offset + MAX_ZERO_BYTES) return [];
-  const head = await reader.peek(sound, 16);
+  const nonZero = await skipZeros(reader, offset, Math.min(end, offset + MAX_ZERO_BYTES));
+  if (end - nonZero <= MAX_TAIL_BYTES || nonZero === offset + MAX_ZERO_BYTES) return [];
+  const head = await reader.peek(nonZero, 16);
   if (TAGS.some((tag) => hasAscii(head, 0, tag))) return [];
   return [`${rest} bytes after the samples of the WAV file are not described by its header and were left out.`];
 }
@@ -311,8 +301,8 @@ export const wav: Container = {
     return ok({
       ...part.value,
       format: 'wav',
-      where: 'The WAV file',
-      // MPEG audio has something to say itself.
+      displayName: 'The WAV file',
+      // MPEG audio has its own warnings.
       warnings: async (faults, end) => [
         ...(warning === undefined ? [] : [warning]),
         ...(await trailingDataWarning(reader, dataOffset + dataBytes)),
@@ -326,7 +316,7 @@ async function partOf(
   reader: BlockReader,
   header: WavHeader,
   decoders: DecoderPort,
-): Promise<AudioResult<Omit<Part, 'format' | 'where'>>> {
+): Promise<AudioResult<Omit<Part, 'format' | 'displayName'>>> {
   const { format, dataOffset, dataBytes } = header;
   switch (format.kind) {
     case 'pcm': {
@@ -347,7 +337,7 @@ async function partOf(
         ...blocks,
         openDecoder: () => decoders.open(blocks),
         walk: (_, entry) => blockPackets(layout, entry),
-        heard: () => onePiece(0, blockTotal(blocks, header)),
+        playedSpans: () => oneSpan(0, blockTotal(blocks, header)),
       });
     }
     case 'mpeg':
@@ -358,10 +348,10 @@ async function partOf(
 
 const samplesOf = (format: BlockFormat) => (bytes: number) => blockSamples(format, bytes);
 
-/** Samples of all blocks; the fact chunk says where the padding of the last one begins. */
+/** Samples of all blocks; the fact chunk states the total without the padding of the last block. */
 function blockTotal(format: BlockFormat, { dataBytes, factSamples }: WavHeader): number {
-  const whole = Math.floor(dataBytes / format.blockBytes);
+  const fullBlocks = Math.floor(dataBytes / format.blockBytes);
   const perBlock = blockSamples(format, format.blockBytes);
-  const total = whole * perBlock + blockSamples(format, dataBytes - whole * format.blockBytes);
+  const total = fullBlocks * perBlock + blockSamples(format, dataBytes - fullBlocks * format.blockBytes);
   return factSamples !== undefined && factSamples < total && factSamples > total - perBlock ? factSamples : total;
 }
