@@ -2,11 +2,12 @@
 
     python -m identification.generate --voices VOICES --noise NOISE --out OUT [--seed 31]
 
-Writes OUT/fit and OUT/check, from two halves of the dev voices with several clips (drawn by hash). In each: conversations of two to five
-people (NNN.flac, NNN.rttm), one enrolment recording a voice (prints/VOICE.flac), and trials.json: which voices are enrolled for which
-conversation. A voice's clips are dealt to enrolment and conversation, so no sentence is in both; the enrolment recording has a channel of its own. Of
-the people in a conversation about a third are not enrolled, and up to three voices are enrolled who are not in it. Seeds are fixed: the
-same corpora give the same files.
+Writes OUT/fit and OUT/check, from two halves of the dev voices with several clips (selected by hash). In each:
+conversations of two to five people (NNN.flac, NNN.rttm), one enrolment recording per voice (prints/VOICE.flac), and
+trials.json with the enrolled voices of each conversation. A voice's clips are divided between enrolment and
+conversation, so no sentence is in both; the enrolment recording has a separate channel. About a third of the people in
+a conversation are not enrolled, and up to three voices are enrolled that are not in it. Seeds are fixed: the same
+corpora give the same files.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ PAUSE_FRAMES = 25
 
 @dataclass(frozen=True)
 class Person:
-    """A voice with its clips dealt out: rows of segments.csv for enrolment and for talking."""
+    """A voice with its clips divided: rows of segments.csv for enrolment and for the conversation."""
 
     row: dict
     enrolment: list[dict]
@@ -79,7 +80,7 @@ def people(corpora: Corpora, half: str, seed: int) -> list[Person]:
 
 
 def enrolment_recording(corpora: Corpora, person: Person, seed: list[int]) -> np.ndarray:
-    """The enrolment clips after one another with short pauses, 4 to 29 s, in a channel and noise of their own."""
+    """The enrolment clips in sequence with short pauses, 4 to 29 s, with a separate channel and noise."""
     rng = np.random.default_rng(seed)
     voice = Voice(corpora, person.row, person.enrolment)
     longest = rng.uniform(*ENROLMENT_SECONDS)
@@ -111,7 +112,7 @@ def conversation(corpora: Corpora, everybody: list[Person], name: str, out: Path
     kind = str(rng.choice(KINDS, p=KIND_SHARES))
     kind, count = ("phone", 2) if kind == "phone" else (kind, count)
     order = [everybody[at] for at in rng.permutation(len(everybody))]
-    if rng.random() < 0.5:  # people of one set sound more alike
+    if rng.random() < 0.5:  # voices of one set are more similar
         alike = order[0].row["set"]
         order.sort(key=lambda person: person.row["set"] != alike)
     present, absent = order[:count], order[count : count + int(rng.integers(MAX_ABSENT + 1))]

@@ -2,8 +2,8 @@
 
     python -m meetings.check OUT
 
-Labels lie within the audio, speakers are as many as planned, overlap measured from the RTTM is what the manifest says and within 5
-to 20 %, no stretch of digital silence, speech is louder than what lies between, and every file has its SHA-256.
+Labels lie within the audio, the number of speakers is the planned one, overlap measured from the RTTM is that of the
+manifest and 5 to 20 %, there is no digital silence, speech is louder than pauses, and every file has its SHA-256.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def grid(turns: list[tuple[float, float, str]], seconds: float) -> tuple[list[st
 
 
 def longest_constant(samples: np.ndarray) -> int:
-    """Length of the longest run of equal samples: digital silence, whatever its level."""
+    """Length of the longest run of equal samples: digital silence of any level."""
     changes = np.flatnonzero(np.r_[True, np.diff(samples) != 0, True])
     return int(np.diff(changes).max())
 
 
 def check_one(folder: Path, entry: dict) -> str:
-    """Raises AssertionError on a fault, else says what was measured."""
+    """Describes the measurements; raises AssertionError on a fault."""
     name, planned = entry["name"], next(plan for plan in PLANS if plan.name == entry["name"])
     for file, digest in entry["sha256"].items():
         assert hashlib.sha256((folder / file).read_bytes()).hexdigest() == digest, f"{file}: other bytes than in the manifest"
