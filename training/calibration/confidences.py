@@ -31,8 +31,8 @@ def fit(counts: np.ndarray) -> tuple[float, float]:
     x = log_odds(PERCENT)
 
     def loss(p: np.ndarray) -> float:
-        said = p[0] * x + p[1]
-        return float((counts[:, 0] * np.logaddexp(0, said) + counts[:, 1] * np.logaddexp(0, -said)).sum() / counts.sum())
+        logits = p[0] * x + p[1]
+        return float((counts[:, 0] * np.logaddexp(0, logits) + counts[:, 1] * np.logaddexp(0, -logits)).sum() / counts.sum())
 
     slope, offset = minimize(loss, [1.0, 0.0], method="Nelder-Mead", options=dict(xatol=1e-5, fatol=1e-9)).x
     return float(slope), float(offset)
@@ -48,7 +48,7 @@ def bins_of(counts: np.ndarray, percent: np.ndarray) -> list[tuple[float, float,
 
 
 def line(counts: np.ndarray, percent: np.ndarray) -> str:
-    error = sum(share * abs(said - right) for said, right, share in bins_of(counts, percent))
+    error = sum(share * abs(confidence - right) for confidence, right, share in bins_of(counts, percent))
     mean = (counts.sum(1) * percent).sum() / counts.sum()
     return f"right {100 * counts[:, 1].sum() / counts.sum():.1f} % confidence {mean:.1f} calibration error {error:.1f}"
 
@@ -65,9 +65,9 @@ def draw(sets: dict[str, dict[str, np.ndarray]], path: str) -> None:
     for axes, of in zip(both, ("frames", "turns")):
         axes.plot([0, 100], [0, 100], color="0.7", linewidth=1)
         for folder, counts in sets.items():
-            said, right, share = map(np.array, zip(*bins_of(counts[of], PERCENT)))
-            (drawn,) = axes.plot(said, right, linewidth=1, label=f"{Path(folder).name}: {counts[of].sum():,} {of}")
-            axes.scatter(said, right, s=4 + 150 * share, color=drawn.get_color(), alpha=0.6, linewidths=0)
+            confidence, right, share = map(np.array, zip(*bins_of(counts[of], PERCENT)))
+            (drawn,) = axes.plot(confidence, right, linewidth=1, label=f"{Path(folder).name}: {counts[of].sum():,} {of}")
+            axes.scatter(confidence, right, s=4 + 150 * share, color=drawn.get_color(), alpha=0.6, linewidths=0)
         axes.set(xlabel=f"confidence of {of}", xlim=(0, 100), ylim=(0, 102), title=of)
         axes.legend(fontsize=7, loc="upper left", frameon=False)
     both[0].set_ylabel("right, %")

@@ -87,8 +87,8 @@ class Voice:
         self.runs = []
         for start, end in map(frames_of, segments):
             self.runs += [(start + a, start + b) for a, b in speech_runs(self.samples[start * FRAME : end * FRAME])]
-        heard = self.samples if whole else np.concatenate([self.samples[a * FRAME : b * FRAME] for a, b in map(frames_of, segments)])
-        windows = np.lib.stride_tricks.sliding_window_view(heard, 512)[::256] * np.hanning(512)
+        source = self.samples if whole else np.concatenate([self.samples[a * FRAME : b * FRAME] for a, b in map(frames_of, segments)])
+        windows = np.lib.stride_tricks.sliding_window_view(source, 512)[::256] * np.hanning(512)
         power = np.abs(np.fft.rfft(windows, axis=1)) ** 2
         energy = power.sum(1)
         spectrum = 10 * np.log10(power[energy > np.percentile(energy, 50)].mean(0) + 1e-8)

@@ -105,13 +105,13 @@ def enrolment_recording(corpora: Corpora, person: Person, seed: list[int]) -> np
     return (mix[: 30 * RATE - FRAME] * rng.uniform(0.1, 0.9) / np.abs(mix).max()).astype(np.float32)
 
 
-def conversation(corpora: Corpora, everybody: list[Person], name: str, out: Path, seed: list[int]) -> dict:
+def conversation(corpora: Corpora, persons: list[Person], name: str, out: Path, seed: list[int]) -> dict:
     """Writes one conversation; returns its trial."""
     rng = np.random.default_rng(seed)
     count = int(rng.choice(SPEAKERS, p=SPEAKER_SHARES))
     kind = str(rng.choice(KINDS, p=KIND_SHARES))
     kind, count = ("phone", 2) if kind == "phone" else (kind, count)
-    order = [everybody[at] for at in rng.permutation(len(everybody))]
+    order = [persons[at] for at in rng.permutation(len(persons))]
     if rng.random() < 0.5:  # voices of one set are more similar
         alike = order[0].row["set"]
         order.sort(key=lambda person: person.row["set"] != alike)
@@ -141,17 +141,17 @@ def main() -> None:
         for number, (half, count) in enumerate(COUNTS.items()):
             out = options.out / half
             (out / "prints").mkdir(parents=True, exist_ok=True)
-            everybody = people(corpora, half, options.seed)
+            persons = people(corpora, half, options.seed)
             prints = [
-                pool.submit(enrolment_recording, corpora, person, [options.seed, 2, number, at]) for at, person in enumerate(everybody)
+                pool.submit(enrolment_recording, corpora, person, [options.seed, 2, number, at]) for at, person in enumerate(persons)
             ]
             trials = [
-                pool.submit(conversation, corpora, everybody, f"{at:03d}", out, [options.seed, 3, number, at]) for at in range(count)
+                pool.submit(conversation, corpora, persons, f"{at:03d}", out, [options.seed, 3, number, at]) for at in range(count)
             ]
-            for person, job in zip(everybody, prints):
+            for person, job in zip(persons, prints):
                 soundfile.write(out / "prints" / f"{person.row['speaker']}.flac", job.result(), RATE)
             (out / "trials.json").write_text(json.dumps([job.result() for job in trials], indent=1) + "\n")
-            print(f"{half}: {count} conversations, {len(everybody)} voices", flush=True)
+            print(f"{half}: {count} conversations, {len(persons)} voices", flush=True)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def check_one(folder: Path, entry: dict) -> str:
     assert all(0 <= start < end <= planned.seconds for start, end, _ in turns), f"{name}: a turn outside the audio"
     names, active = grid(turns, planned.seconds)
     assert len(names) == planned.speakers == len(entry["speakers"]), f"{name}: {len(names)} speakers"
-    assert active.sum(1).min() >= 100 * _SECONDS_OF_SPEECH, f"{name}: somebody hardly speaks"
+    assert active.sum(1).min() >= 100 * _SECONDS_OF_SPEECH, f"{name}: a speaker has less than {_SECONDS_OF_SPEECH} s of speech"
     at_once = active.sum(0)
     overlap = (at_once > 1).sum() / (at_once > 0).sum()
     assert abs(overlap - entry["overlap_share"]) < 0.001 and 0.05 <= overlap <= 0.20, f"{name}: overlap {overlap:.3f}"

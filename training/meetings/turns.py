@@ -146,5 +146,5 @@ def plan(voices: list[Voice], frames: int, overlap_share: float, seed: list[int]
         if floor.active.any(1).all() and (best is None or miss < best[0]):
             best = (miss, floor)
     if best is None:
-        raise RuntimeError("no plan lets everybody speak")
+        raise RuntimeError("no plan has speech of all speakers")
     return best[1], shares

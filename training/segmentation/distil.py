@@ -106,11 +106,11 @@ def mix(sources: Sources) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if np.abs(out).max() < 1e-6:
         out = rng.standard_normal(WINDOW_SAMPLES).astype(np.float32) * 1e-3
     noise, tilt = draw_noise(out, sources), rng.uniform(-0.7, 0.5)
-    heard, clearer = (lfilter(*(([1], [1, tilt]) if tilt < 0 else ([1, -tilt], [1])), x) for x in (out + noise, out + noise * LESS_NOISE))
+    noisy, teacher_input = (lfilter(*(([1], [1, tilt]) if tilt < 0 else ([1, -tilt], [1])), x) for x in (out + noise, out + noise * LESS_NOISE))
     if rng.random() < 0.25:
-        heard = telephone(heard, rng)
-    heard, clearer = ((x * rng.uniform(0.05, 0.7) / (np.abs(x).max() + 1e-9)).astype(np.float32) for x in (heard, clearer))
-    return heard, clearer, activity
+        noisy = telephone(noisy, rng)
+    noisy, teacher_input = ((x * rng.uniform(0.05, 0.7) / (np.abs(x).max() + 1e-9)).astype(np.float32) for x in (noisy, teacher_input))
+    return noisy, teacher_input, activity
 
 
 def soft_labels(probabilities: np.ndarray, labels: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -147,11 +147,11 @@ def main() -> None:
     soft = np.zeros((args.windows, LABEL_FRAMES, 7), np.float16)
     agreed = 0
     for number in range(args.windows):
-        x, clearer, activity = mix(sources)
+        x, teacher_input, activity = mix(sources)
         bridge_pauses(activity)
         features[number] = log_features(mel_power(x))
         labels[number], mask[number], _ = targets(activity, [-1] * len(activity))
-        soft[number], agrees = soft_labels(teacher.resampled(clearer, 50), labels[number], mask[number])
+        soft[number], agrees = soft_labels(teacher.resampled(teacher_input, 50), labels[number], mask[number])
         agreed += agrees
         if number % 500 == 0:
             print(f"{number}/{args.windows}, {time.time() - started:.0f} s", flush=True)

@@ -37,10 +37,10 @@ def without_noise(samples: np.ndarray) -> np.ndarray:
     _, _, spectrum = stft(samples, nperseg=FRAME_SAMPLES, noverlap=FRAME_SAMPLES - HOP_SAMPLES // 2)
     power = np.abs(spectrum) ** 2
     level = power.sum(0)
-    heard = power[:, level > SILENCE * level.max()]
-    if not heard.shape[1]:
+    audible = power[:, level > SILENCE * level.max()]
+    if not audible.shape[1]:
         return samples
-    floor = FLOOR_SHARE * np.percentile(heard, FLOOR_PERCENTILE, axis=1)
+    floor = FLOOR_SHARE * np.percentile(audible, FLOOR_PERCENTILE, axis=1)
     # A percentile of single bins is far below their mean, because noise power is exponentially distributed.
     floor = np.convolve(floor, np.ones(SMOOTHED_BINS) / SMOOTHED_BINS, "same") / -np.log(1 - FLOOR_PERCENTILE / 100)
     smooth = np.apply_along_axis(np.convolve, 0, power, np.ones(SMOOTHED_BINS) / SMOOTHED_BINS, "same")

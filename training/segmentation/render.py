@@ -93,8 +93,8 @@ class Renderer(nn.Module):
 
     def _filters(self, equaliser: Tensor, response: Tensor, share: Tensor, echo: Tensor) -> Tensor:
         """Filters of N tracks, as in `Plan`, delayed by the guard: spectra [N, BLOCK_POINTS / 2 + 1]."""
-        heard = torch.zeros((len(response), BLOCK_POINTS), device=response.device)
-        ringing = heard[:, GUARD_SAMPLES : GUARD_SAMPLES + RESPONSE_SAMPLES]
+        impulse = torch.zeros((len(response), BLOCK_POINTS), device=response.device)
+        ringing = impulse[:, GUARD_SAMPLES : GUARD_SAMPLES + RESPONSE_SAMPLES]
         torch.mul(self.responses[response.long().clamp(min=0)], share[:, 1:] * (response >= 0)[:, None], out=ringing)
         ringing[:, 0] += share[:, 0]
         for track in torch.nonzero(echo[:, 1])[:, 0].tolist():
@@ -102,7 +102,7 @@ class Renderer(nn.Module):
             ringing[track, late:] += echo[track, 1] * ringing[track, :-late]
         decibels = equaliser.float()
         low, high = decibels[:, self.right - 1], decibels[:, self.right]
-        return torch.fft.rfft(heard) * torch.exp2(torch.lerp(low, high, self.weight) * (math.log2(10) / 20))
+        return torch.fft.rfft(impulse) * torch.exp2(torch.lerp(low, high, self.weight) * (math.log2(10) / 20))
 
     def _blocks(self, source: Tensor, gain: Tensor, *through: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Spectra [M, BLOCK_POINTS / 2 + 1] of the blocks with sound of N tracks, as in `Plan`, with the track and the
@@ -146,9 +146,9 @@ class Renderer(nn.Module):
     @torch.no_grad()
     def forward(self, plan: Sequence[Tensor]) -> Tensor:
         """A batch of plans without their labels -> features [B, F, 64]."""
-        *tracks, noise, channel, hiss, heard = plan
+        *tracks, noise, channel, hiss, has_sound = plan
         power = self.speech(*tracks) + noise.float().square()
         power = power * channel.float().square()[:, None]
         mean = torch.where(hiss > 0, power.mean((1, 2)), 1.0)
-        power = (power + self._flutter(*power.shape[:2]) * (hiss.abs() * mean)[:, None, None]) * heard[:, :, None]
+        power = (power + self._flutter(*power.shape[:2]) * (hiss.abs() * mean)[:, None, None]) * has_sound[:, :, None]
         return features_of(power.transpose(1, 2)).transpose(1, 2)

@@ -51,8 +51,8 @@ class Profiles:
 def measure(power: np.ndarray, speech: np.ndarray) -> Profile:
     """Profile of a recording: power [frames, 64], speech [frames] of booleans."""
     level = power.sum(1)
-    heard = power[level > SILENCE * level.max()]
-    floor = np.percentile(heard, FLOOR_PERCENTILE, axis=0) if len(heard) else np.zeros(BANDS)
+    audible = power[level > SILENCE * level.max()]
+    floor = np.percentile(audible, FLOOR_PERCENTILE, axis=0) if len(audible) else np.zeros(BANDS)
     spoken = power[speech[: len(power)]] if speech.any() else power
     mean_db = 10 * np.log10(spoken.mean(0) + 1e-6 * spoken.mean() + 1e-12)
     centres = np.linspace(0, BANDS - 1, KNOTS)

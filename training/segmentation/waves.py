@@ -52,7 +52,7 @@ class Plan(NamedTuple):
     """Amplitude of every band of the recording: float16 [64]."""
     hiss: np.ndarray
     """Power of its hiss, relative to the rest during speech (positive) or absolute (negative): float32 []."""
-    heard: np.ndarray
+    has_sound: np.ndarray
     """Whether the recording has sound in a frame: uint8 [F]."""
     labels: np.ndarray
     mask: np.ndarray
@@ -171,7 +171,7 @@ class WaveSimulator(Simulator):
         scene = getattr(scenes, kind)(rng, speakers) if speakers else scenes.Scene(kind, snr_db=20.0)
         numbers = self.voices.draw_speakers(speakers)
         plan = Plan(*(np.zeros(shape, dtype) for shape, dtype in self.shapes()))
-        plan.source[:], plan.response[:], plan.heard[:] = -1, -1, 1
+        plan.source[:], plan.response[:], plan.has_sound[:] = -1, -1, 1
         noise = np.zeros((self.frames, BANDS), np.float32)
         activity = np.zeros((1, self.frames), np.uint8)
         if speakers:
@@ -193,7 +193,7 @@ class WaveSimulator(Simulator):
         if rng.random() < 0.05:
             edge = int(rng.integers(100, self.frames - 200))
             silent = slice(edge, None) if rng.random() < 0.8 else slice(None, edge)
-            plan.heard[silent], activity[:, silent] = 0, 0
+            plan.has_sound[silent], activity[:, silent] = 0, 0
         for part, value in zip(plan[-3:], targets(activity, [n if speakers else -1 for n in numbers])):
             part[:] = value
         return plan

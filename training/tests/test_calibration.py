@@ -52,11 +52,11 @@ class Calibration(InFolder):
         rng = np.random.default_rng(1)
         for half in ("fit", "check"):
             voices = rng.normal(size=(12, DIMENSION))
-            heard = voices + 0.5 * rng.normal(size=voices.shape)
+            embeddings = voices + 0.5 * rng.normal(size=voices.shape)
             unit = lambda rows: (rows / np.linalg.norm(rows, axis=1, keepdims=True)).tolist()  # noqa: E731
             names = [f"voice-{number}" for number in range(12)]
             prints = {name: {"embedding": row} for name, row in zip(names, unit(voices))}
-            speakers = [{"embedding": row, "truth": name} for name, row in zip(names, unit(heard))]
+            speakers = [{"embedding": row, "truth": name} for name, row in zip(names, unit(embeddings))]
             (self.folder / half).mkdir()
             document = {"prints": prints, "conversations": [{"enrolled": names, "speakers": speakers}]}
             (self.folder / half / "voices.json").write_text(json.dumps(document))

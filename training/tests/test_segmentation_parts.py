@@ -76,10 +76,10 @@ def _check_rendered(device: str) -> None:
     mixed, other = np.zeros(500 * HOP_SAMPLES), np.zeros(500 * HOP_SAMPLES)
     mixed[20 * HOP_SAMPLES : 120 * HOP_SAMPLES] = samples[:100].ravel() * 10 ** (6 / 20)
     other[60 * HOP_SAMPLES : 400 * HOP_SAMPLES] = samples[150:490].ravel() * 0.5
-    heard = 0.8 * drawn_responses()[7]
-    heard[0] += 0.6
-    heard[4000:] += 0.4 * heard[:-4000]
-    expected = mel_power(((mixed + np.convolve(other, heard)[: len(other)]) / SAMPLE_SCALE).astype(np.float32))
+    response = 0.8 * drawn_responses()[7]
+    response[0] += 0.6
+    response[4000:] += 0.4 * response[:-4000]
+    expected = mel_power(((mixed + np.convolve(other, response)[: len(other)]) / SAMPLE_SCALE).astype(np.float32))
     np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-6)
 
 
