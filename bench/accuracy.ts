@@ -11,7 +11,7 @@ import { table } from './report.ts';
 import { type Agreement, agreement, type Judged, judgeOutput } from './score/agreement.ts';
 import { type DiarizationError, diarizationError, pool, rate, segmentsFromTurns } from './score/der.ts';
 import { meanOverSets, rateOfSet, type SetErrors } from './score/means.ts';
-import { say } from './shared.ts';
+import { logProgress } from './shared.ts';
 import { type SweepRow, sherpaVersion, sweepSherpa } from './sherpa.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 
@@ -193,7 +193,7 @@ async function measureSetting(
   const engine = await nodeEngine(pack);
   const plda = pldaOf(pack);
   for (const { name, reference, samples } of recordings) {
-    say(`${setting} with ${pack.label}: ${name}`);
+    logProgress(`${setting} with ${pack.label}: ${name}`);
     const part = await analyse(samples, engine, settingsOf(setting));
     const output = await finish(part, samples.length, settingsOf(setting), plda);
     const found = segmentsFromTurns(output?.diarization ?? []);
@@ -231,7 +231,7 @@ async function compareWithService(recordings: readonly LabelledRecording[]): Pro
       const engine = await nodeEngine(pack);
       const plda = pldaOf(pack);
       for (const { name, path, samples: audio } of shortest) {
-        say(`${model} through the service: ${name}`);
+        logProgress(`${model} through the service: ${name}`);
         const part = await analyse(audio, engine, settingsOf(model));
         const here = await finish(part, audio.length, settingsOf(model), plda);
         const there: DiarizeOutput = (await service.diarize(path, { model, ...ALL_FIELDS })).output;

@@ -5,7 +5,7 @@ import { projectDir } from '../client/local/paths.ts';
 import { BenchService } from './bench-service.ts';
 import { type LoadRequest, type LoadResult, load, percentile, together } from './load.ts';
 import { table } from './report.ts';
-import { say } from './shared.ts';
+import { logProgress } from './shared.ts';
 
 const CLIENTS = 50;
 /** Endpoint and floor alternate in short rounds, so that other load of the machine affects both. */
@@ -41,7 +41,7 @@ export async function measureApi(): Promise<string> {
     await service.raiseLimits();
     const rows: Measured[] = [];
     for (const [name, request] of await requests(service)) {
-      say(`${name}: ${CLIENTS} clients`);
+      logProgress(`${name}: ${CLIENTS} clients`);
       rows.push({ name, ...(await measureOne(service.url, request)) });
     }
     return render(rows);

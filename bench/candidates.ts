@@ -14,7 +14,7 @@ import { finishWithOracle } from './oracle.ts';
 import { analyse, finish, type MeasuredPack, packOfService, pldaOf } from './pipeline.ts';
 import { type LabelledRecording, loadFolder } from './recordings.ts';
 import { type DiarizationError, diarizationError, segmentsFromTurns } from './score/der.ts';
-import { say } from './shared.ts';
+import { logProgress } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 
 interface Options {
@@ -99,7 +99,7 @@ async function compare(folders: readonly string[], options: Options): Promise<vo
     for (const [index, { label }] of packs.entries()) {
       const all: Measured[] = [];
       for (const recording of recordings) {
-        say(`${label}: ${place}/${recording.name}`);
+        logProgress(`${label}: ${place}/${recording.name}`);
         all.push(await measures[index](recording));
       }
       for (const what of Object.keys(all[0] ?? {})) {

@@ -10,7 +10,7 @@ import { finishWithOracle } from './oracle.ts';
 import { analysisOf, finish, keptPart, packOfService, pldaOf } from './pipeline.ts';
 import { type LabelledRecording, loadFolder } from './recordings.ts';
 import { type DiarizationError, diarizationError, segmentsFromTurns } from './score/der.ts';
-import { say } from './shared.ts';
+import { logProgress } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 
 interface Options {
@@ -47,7 +47,7 @@ async function compare(folders: readonly string[], options: Options): Promise<vo
       const all = new Map<string, DiarizationError[]>();
       const add = (label: string, error: DiarizationError) => all.set(label, [...(all.get(label) ?? []), error]);
       for (const recording of recordings) {
-        say(`${name}: ${placeOf(folder)}/${recording.name}`);
+        logProgress(`${name}: ${placeOf(folder)}/${recording.name}`);
         const part = await keptPart(recording.samples, engine, pack, base);
         await measure(recording, part, { base, tunings, plda, number: options.number, add });
       }

@@ -9,7 +9,7 @@ import { finish, keptPart, packOfService, pldaOf } from './pipeline.ts';
 import { loadFolder } from './recordings.ts';
 import { table } from './report.ts';
 import { agreement, type Judged, judgeOutput } from './score/agreement.ts';
-import { say } from './shared.ts';
+import { logProgress } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 
 interface Options {
@@ -39,7 +39,7 @@ async function measure(folders: readonly string[], { setting, output }: Options)
   for (const folder of folders) {
     const [frames, turns]: [Judged[], Judged[]] = [[], []];
     for (const { name, samples, reference } of await loadFolder(folder, 'generated', nodeAudio())) {
-      say(`${setting}: ${placeOf(folder)}/${name}`);
+      logProgress(`${setting}: ${placeOf(folder)}/${name}`);
       const document = await finish(await keptPart(samples, engine, pack, settings), samples.length, settings, plda);
       const judged = judgeOutput(reference, document);
       for (const one of judged.frames) frames.push(one);

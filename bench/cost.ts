@@ -5,7 +5,7 @@ import { BenchService } from './bench-service.ts';
 import { processCpuMs } from './machine.ts';
 import { type LabelledRecording, tenVoices } from './recordings.ts';
 import { table } from './report.ts';
-import { say } from './shared.ts';
+import { logProgress } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 import { type JobTimes, jobTimes } from './stages.ts';
 
@@ -107,9 +107,9 @@ export async function measureCost(recordings: readonly LabelledRecording[] | und
   if (!recording) return '**Not measured:** the recording needs ffmpeg.';
   const measured: Measured[] = [];
   for (const setting of SETTINGS) {
-    say(`cost of an hour with ${setting}`);
+    logProgress(`cost of an hour with ${setting}`);
     const one = await measureOne(recording.path, setting, recordings[0].path);
-    if (!one) return '**Not measured:** this system does not tell the CPU time of a process.';
+    if (!one) return '**Not measured:** this system does not report the CPU time of a process.';
     measured.push(one);
   }
   return render(measured);

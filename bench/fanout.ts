@@ -15,7 +15,7 @@ import { type LabelledRecording, tenVoices } from './recordings.ts';
 import { table } from './report.ts';
 import { renderScale } from './scale.ts';
 import { analyseInShards } from './shards.ts';
-import { longestHours, say } from './shared.ts';
+import { logProgress, longestHours } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 
 /**
@@ -29,7 +29,7 @@ async function replayedParts(
   shards: number,
   shardSamples: number,
 ): Promise<Parts & { readonly totalSamples: number }> {
-  const whole = readers.length - 1;
+  const completeShards = readers.length - 1;
   const { facts } = readers[0];
   const totalSamples = shards * shardSamples;
   const perShard = shardSamples / facts.stepSamples;
@@ -41,16 +41,16 @@ async function replayedParts(
   const moved = <Section extends EmbeddingsSection>(shard: number, section: Section): Section => {
     const { speakers, subsegments } = section;
     const range = rangeOf(shard);
-    const windowsOn = range.firstWindow - (shard % whole) * perShard;
-    const piecesOn = ((shard - (shard % whole)) * shardSamples) / SUBSEGMENT_SHIFT_SAMPLES;
+    const windowOffset = range.firstWindow - (shard % completeShards) * perShard;
+    const subsegmentOffset = ((shard - (shard % completeShards)) * shardSamples) / SUBSEGMENT_SHIFT_SAMPLES;
     const end = range.firstWindow + range.windowCount;
-    const count = speakers.windows.filter((window) => window + windowsOn < end).length;
+    const count = speakers.windows.filter((window) => window + windowOffset < end).length;
     return {
       ...section,
       ...range,
       facts,
-      speakers: { ...speakers, count, windows: speakers.windows.map((window) => window + windowsOn) },
-      subsegments: { ...subsegments, indices: subsegments.indices.map((index) => index + piecesOn) },
+      speakers: { ...speakers, count, windows: speakers.windows.map((window) => window + windowOffset) },
+      subsegments: { ...subsegments, indices: subsegments.indices.map((index) => index + subsegmentOffset) },
     };
   };
   return {
@@ -58,10 +58,10 @@ async function replayedParts(
     count: shards,
     factsOf: () => facts,
     // The last shard may have fewer windows: a few speakers too many are counted.
-    countsOf: (shard) => readers[shard % whole].counts,
-    readEmbeddings: async (shard) => moved(shard, await readers[shard % whole].readEmbeddings()),
+    countsOf: (shard) => readers[shard % completeShards].counts,
+    readEmbeddings: async (shard) => moved(shard, await readers[shard % completeShards].readEmbeddings()),
     async readPart(shard) {
-      const part = moved(shard, await readers[shard % whole].readPart());
+      const part = moved(shard, await readers[shard % completeShards].readPart());
       const length = part.windowCount * facts.framesPerWindow * facts.classes;
       return { ...part, probabilities: part.probabilities.subarray(0, length) };
     },
@@ -91,12 +91,12 @@ interface Times {
 
 /**
  * Wall clock of a job whose shards run in parallel: measured shard times, replayed on numbers of consumers. The
- * assembly is measured on the replayed parts of the whole length.
+ * assembly is measured on the replayed parts of the full length.
  */
 export async function measureFanout(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
   const recording = recordings && (await tenVoices(recordings, MEASURED_SECONDS, 'music'));
   if (!recording) return '**Not measured:** the recording needs `../shared/audio` and ffmpeg.';
-  say('ingest of an hour');
+  logProgress('ingest of an hour');
   const ingested = await ingestInMemory(recording.path);
   const times: Times[] = [];
   for (const setting of SETTINGS) times.push(await measureSetting(setting, ingested));
@@ -163,13 +163,13 @@ function cpuMsSince(from: NodeJS.CpuUsage): number {
 }
 
 async function measureSetting(setting: Setting, { samples, chunksMs }: Ingested): Promise<Times> {
-  say(`${setting}: shards of an hour`);
+  logProgress(`${setting}: shards of an hour`);
   const pack = packOfService(setting);
   const shards = await analyseInShards(samples, SHARD_SAMPLES, await nodeEngine(pack), settingsOf(setting));
   const assembleMs = new Map<number, number>();
   const readers = shards.map(({ reader }) => reader);
   for (const hours of HOURS) {
-    say(`${setting}: assembly of ${hours} h`);
+    logProgress(`${setting}: assembly of ${hours} h`);
     const parts = await replayedParts(readers, (hours * 3600) / SHARD_SECONDS, SHARD_SAMPLES);
     const from = process.cpuUsage();
     const plda = pldaOf(pack);

@@ -20,7 +20,7 @@ import {
 import { analyse, nodeEngine, packOfService, pldaOf } from './pipeline.ts';
 import { table } from './report.ts';
 import { type LabelledSegment, parseSingleFileRttm } from './score/der.ts';
-import { say } from './shared.ts';
+import { logProgress } from './shared.ts';
 
 /** A generated conversation with the voiceprints that are sent with it. Made by `training/identification`. */
 interface Trial {
@@ -91,7 +91,11 @@ interface ObservedSpeaker {
 const SETTINGS = settingsOf('precision-2');
 
 /** Diarizes all conversations and enrolment recordings of a set as the service does. */
-export async function observe(set: TrialSet, identifier: Identifier, say: (text: string) => void): Promise<Observed> {
+export async function observe(
+  set: TrialSet,
+  identifier: Identifier,
+  logProgress: (text: string) => void,
+): Promise<Observed> {
   const prints = new Map<string, SpeakerVoice | undefined>();
   const refusals: string[] = [];
   for (const [name, samples] of set.enrolments) {
@@ -103,7 +107,7 @@ export async function observe(set: TrialSet, identifier: Identifier, say: (text:
   for (const trial of set.trials) {
     const diarization = await diarize(trial.samples, identifier);
     conversations.push({ trial, speakers: diarization ? speakersOf(diarization, trial.reference) : [] });
-    if (conversations.length % 20 === 0) say(`  ${conversations.length} of ${set.trials.length} conversations`);
+    if (conversations.length % 20 === 0) logProgress(`  ${conversations.length} of ${set.trials.length} conversations`);
   }
   return { prints, refusals, conversations };
 }
@@ -274,10 +278,10 @@ export async function measureIdentification(): Promise<string> {
   for (const half of halves) {
     const set = await loadTrials(half, audio);
     if (!set) return report;
-    say(`  ${half}: ${set.trials.length} conversations, ${set.enrolments.size} voiceprints`);
-    const observed = await observe(set, identifier, say);
+    logProgress(`  ${half}: ${set.trials.length} conversations, ${set.enrolments.size} voiceprints`);
+    const observed = await observe(set, identifier, logProgress);
     dumpVoices(half, observed);
-    for (const refusal of observed.refusals) say(`  refused: ${refusal}`);
+    for (const refusal of observed.refusals) logProgress(`  refused: ${refusal}`);
     report = render(observed, identifier);
   }
   return report;

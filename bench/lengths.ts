@@ -6,7 +6,7 @@ import { watchHeap } from './memory.ts';
 import { type Coding, type LabelledRecording, tenVoices } from './recordings.ts';
 import { table } from './report.ts';
 import { diarizationError, rate, segmentsFromTurns } from './score/der.ts';
-import { longestHours, say } from './shared.ts';
+import { logProgress, longestHours } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 import { type JobTimes, jobTimes } from './stages.ts';
 
@@ -58,7 +58,7 @@ export async function measureLengths(recordings: readonly LabelledRecording[] | 
     const recording = await tenVoices(recordings, Math.round(length.hours * 3600), length.coding);
     if (!recording) return '**Not measured:** the recordings need ffmpeg.';
     for (const setting of length.settings) {
-      say(`${setting} on ${length.name}`);
+      logProgress(`${setting} on ${length.name}`);
       rows.push(await measureOne(recording, length, setting, recordings[0].path));
     }
   }

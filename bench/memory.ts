@@ -5,7 +5,7 @@ import { BenchService } from './bench-service.ts';
 import { freePort, HeapProbe, type HeapUsage } from './machine.ts';
 import { type LabelledRecording, longMp3 } from './recordings.ts';
 import { table } from './report.ts';
-import { say } from './shared.ts';
+import { logProgress } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 import { jobTimes } from './stages.ts';
 
@@ -49,10 +49,10 @@ async function measureOne(path: string, model: Setting): Promise<Peak> {
     const probe = await HeapProbe.connect(inspectorPort).catch(() => undefined);
     const rssBeforeBytes = pid && readStatus(pid, 'VmRSS');
     const run = () => service.diarize(path, { model, confidence: true, exclusive: true, turnLevelConfidence: true });
-    say(`memory of ${model} on ${LONG_SECONDS / 60} minutes of MP3`);
+    logProgress(`memory of ${model} on ${LONG_SECONDS / 60} minutes of MP3`);
     const { result: job, peak: heap } = await watchHeap(probe, false, run);
     const rssPeakBytes = pid && readStatus(pid, 'VmHWM');
-    say('the same once more, collecting garbage before every sample');
+    logProgress('the same once more, collecting garbage before every sample');
     const { result: again, peak: live } = await watchHeap(probe, true, run);
     const wasmBytes = Math.max(jobTimes(job).wasmBytes, jobTimes(again).wasmBytes);
     return { wasmBytes, heap, live, rssBeforeBytes, rssPeakBytes };
@@ -117,7 +117,7 @@ function render(peaks: ReadonlyMap<string, Peak>, decoders: number): string {
     row('JavaScript heap, garbage collected', (peak) => mb(peak.live?.usedBytes)),
     row('ArrayBuffers, garbage collected', (peak) => mb(peak.live?.bufferBytes)),
     row('**isolate, in use: all of these** (of 128 MB)', (peak) => `**${total(peak, peak.live)}**`),
-    row('JavaScript heap, as it stands', (peak) => mb(peak.heap?.usedBytes)),
+    row('JavaScript heap, garbage included', (peak) => mb(peak.heap?.usedBytes)),
     row('ArrayBuffers, as they stand', (peak) => mb(peak.heap?.bufferBytes)),
     row('isolate, garbage included (of 128 MB)', (peak) => total(peak, peak.heap)),
     row('workerd process, resident, before the job', (peak) => mb(peak.rssBeforeBytes)),

@@ -6,7 +6,7 @@ import { modelPath } from '../client/models/store.ts';
 import { segmentationFile } from '../src/platform/onnx/manifest.ts';
 import { packOfService } from './pipeline.ts';
 import { table } from './report.ts';
-import { cacheDir, say, sharedPath } from './shared.ts';
+import { cacheDir, logProgress, sharedPath } from './shared.ts';
 
 type Kind = 'segmentation' | 'powers' | 'embedding';
 
@@ -65,7 +65,7 @@ function models(): Model[] {
 
 function costTable(): string {
   const rows = models().map(({ name, kind, path }) => {
-    say(`cost of ${name}`);
+    logProgress(`cost of ${name}`);
     const script = join(projectDir, 'bench/model-cost.ts');
     const printed = execFileSync(process.execPath, [...process.execArgv, script, path, kind], { encoding: 'utf8' });
     const cost = JSON.parse(printed) as { medianMs: number; fastestMs: number; memoryBytes: number };
@@ -95,7 +95,7 @@ function equalErrorRates(): string {
   const trials = join(cacheDir(), 'trials.json');
   const corpora = ['--voices', voices, '--noise', noise, '--meetings', meetings];
   const run = (module: string, ...args: string[]): string => {
-    say(`python -m evaluation.${module}`);
+    logProgress(`python -m evaluation.${module}`);
     return execFileSync(python, ['-m', `evaluation.${module}`, ...args], {
       cwd: join(projectDir, 'training'),
       env: { ...process.env, OMP_NUM_THREADS: '1' },

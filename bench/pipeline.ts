@@ -26,7 +26,7 @@ import { createEmbedding, createSegmentation, type EmbeddingModel } from '../src
 import { packaged, unshared } from '../wasm/onnxruntime/unshare.mjs';
 import { cacheDir, sharedPath } from './shared.ts';
 
-/** A pack that is measured, and what the tables call it. */
+/** A pack to measure, with its name in the tables. */
 export interface MeasuredPack {
   readonly label: string;
   readonly pack: ModelPack;
@@ -34,7 +34,7 @@ export interface MeasuredPack {
 
 const REFERENCE_FILE = 'segmentation-3.0.int8.onnx';
 
-/** The pack in use, with the segmentation of a setting; live streams use that of community-1. */
+/** The pack in use with the segmentation of a setting; live streams use that of community-1. */
 export function packOfService(setting: SettingName = 'precision-2'): MeasuredPack {
   const pack = packInUse(readManifest(projectDir));
   const segmentation = segmentationOf(pack, setting);
@@ -48,7 +48,7 @@ function findModel(file: ModelFile): string | undefined {
   return sharedPath('models', basename(file.path)) ?? sharedPath('weights', basename(file.path));
 }
 
-/** @throws when the file is missing or not the one of the manifest */
+/** @throws Error if the file is missing or its checksum is not that of the manifest */
 function readModel(file: ModelFile): Uint8Array {
   const path = findModel(file);
   if (!path) throw new Error(`models/${file.path} is missing`);
@@ -66,10 +66,10 @@ export function pldaOf({ pack }: MeasuredPack): Plda | undefined {
 }
 
 /**
- * Models for sherpa-onnx: segmentation-3.0 in 8 bits (`../shared/models`), and CAM++ in floating point, the file that
- * `ROLLCALL_CAMPPLUS` names (`training/embedder/teacher_onnx.py` writes it).
+ * Models for sherpa-onnx: segmentation-3.0 in 8 bits (`../shared/models`) and CAM++ in floating point, the file
+ * `ROLLCALL_CAMPPLUS` (written by `training/embedder/teacher_onnx.py`).
  *
- * @returns paths, undefined where one of the two files is missing
+ * @returns paths; undefined if one of the files is missing
  */
 export function sherpaModels(): { segmentation: string; embedder: string } | undefined {
   const segmentation = sharedPath('models', REFERENCE_FILE);
@@ -78,7 +78,7 @@ export function sherpaModels(): { segmentation: string; embedder: string } | und
 }
 
 let runtime: OnnxRuntime | undefined;
-/** The service's models and signal processing in this process: the same WebAssembly and the same code as in workerd. */
+/** The service's models and signal processing in this process: the WebAssembly and code that workerd runs. */
 export async function nodeEngine({ pack }: MeasuredPack): Promise<Engine> {
   runtime ??= createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
   const dspOfProcess = nodeDsp();
@@ -116,7 +116,7 @@ async function* blocksOf(samples: Float32Array): AsyncGenerator<Float32Array> {
 
 const noPause = async (): Promise<void> => undefined;
 
-/** Runs the models over a whole recording as one shard: the part as the service stores it. */
+/** Runs the models over a recording as one shard. @returns its part in the stored form */
 async function analysedBytes(
   samples: Float32Array,
   engine: AnalysisPorts,
@@ -126,7 +126,7 @@ async function analysedBytes(
   return encodePart(await analyseShard(blocksOf(samples), shard, engine, settings, noPause));
 }
 
-/** The same, to read. */
+/** Runs the models over a recording as one shard. @returns its part */
 export async function analyse(
   samples: Float32Array,
   engine: AnalysisPorts,
@@ -136,7 +136,7 @@ export async function analyse(
   return openPart(async (offset, length) => bytes.subarray(offset, offset + length));
 }
 
-/** The output document of a job on this part with all its fields; undefined when there is no speech. */
+/** The output document of a job on this part, with all optional fields; undefined without speech. */
 export async function finish(
   part: PartReader,
   totalSamples: number,
@@ -149,21 +149,21 @@ export async function finish(
   return result.ok ? toOutput(result.value) : undefined;
 }
 
-/** As a client sees it. */
+/** The output document of a client. */
 export async function toOutput(diarization: Diarization): Promise<DiarizeOutput> {
   const chunks: string[] = [];
   for await (const chunk of writeOutput(diarization, ALL_FIELDS)) chunks.push(chunk);
   return JSON.parse(chunks.join('')) as DiarizeOutput;
 }
 
-/** The settings that decide the analysis, as a key: a kept part of other settings must not be used. */
+/** Cache key of the settings that influence the analysis. */
 export function analysisOf({ windows, localSpeakers, subsegments }: DiarizationSettings): string {
   return JSON.stringify([windows, localSpeakers, subsegments.minCleanSeconds]);
 }
 
 /**
- * The part of a recording from an earlier run, else a new one, which is kept: by its samples, the models and what has a
- * say in the analysis.
+ * The part of a recording, from the cache if possible. The key covers the samples, the models and the settings that
+ * influence the analysis.
  */
 export async function keptPart(
   samples: Float32Array,

@@ -8,7 +8,7 @@ import { CliError, EXIT } from '../client/cli/run.ts';
 import { SAMPLE_RATE_HZ } from '../src/audio/audio-ports.ts';
 import type { AudioPorts } from '../src/audio/recording.ts';
 import { type LabelledSegment, parseSingleFileRttm, toMicros } from './score/der.ts';
-import { cacheDir, say, sharedPath } from './shared.ts';
+import { cacheDir, logProgress, sharedPath } from './shared.ts';
 
 /** Labelled recordings: the sets and their folders below `../shared/audio`. */
 const FOLDERS = {
@@ -19,7 +19,7 @@ const FOLDERS = {
   dialogues: 'dialogues',
   simulated: 'simulated',
 } as const;
-/** Recordings that `training/calibration/dev_sets.py` generates, to choose parameters by. */
+/** Recordings that `training/calibration/dev_sets.py` generates for the choice of parameters. */
 const DEV_SETS = ['monologues', 'brief', 'alike', 'many', 'far'] as const;
 /** The meetings of 5 to 20 minutes that `training/meetings` generates. */
 const GENERATED_SET = 'generated';
@@ -29,12 +29,12 @@ export interface LabelledRecording {
   readonly set: RecordingSet;
   readonly name: string;
   readonly path: string;
-  /** 16 kHz mono, decoded by the service's own code */
+  /** 16 kHz mono, decoded by the service's code */
   readonly samples: Float32Array;
   readonly reference: readonly LabelledSegment[];
 }
 
-/** All labelled recordings, in the order of sets and names; undefined where `../shared/audio` is missing. */
+/** All labelled recordings, ordered by set and name; undefined if `../shared/audio` is missing. */
 export async function loadRecordings(ports: AudioPorts): Promise<LabelledRecording[] | undefined> {
   const recordings: LabelledRecording[] = [];
   for (const [set, name] of Object.entries(FOLDERS)) {
@@ -45,7 +45,7 @@ export async function loadRecordings(ports: AudioPorts): Promise<LabelledRecordi
   return recordings;
 }
 
-/** The generated sets to choose parameters by, from the folder that `ROLLCALL_DEV_SETS` names; none without it. */
+/** The generated sets for the choice of parameters, from the folder `ROLLCALL_DEV_SETS`; empty if it is unset. */
 export async function loadDevSets(ports: AudioPorts): Promise<LabelledRecording[]> {
   const folder = process.env.ROLLCALL_DEV_SETS;
   if (!folder) return [];
@@ -54,13 +54,13 @@ export async function loadDevSets(ports: AudioPorts): Promise<LabelledRecording[
   return recordings;
 }
 
-/** The generated meetings, from the folder that `ROLLCALL_MEETINGS` names; undefined without it. */
+/** The generated meetings, from the folder `ROLLCALL_MEETINGS`; undefined if it is unset. */
 export async function loadGeneratedMeetings(ports: AudioPorts): Promise<LabelledRecording[] | undefined> {
   const folder = process.env.ROLLCALL_MEETINGS;
   return folder ? await loadFolder(folder, GENERATED_SET, ports) : undefined;
 }
 
-/** The sets that occur, in their order. */
+/** The sets of the recordings, in order of first appearance. */
 export function setsOf(recordings: readonly LabelledRecording[]): RecordingSet[] {
   return [...new Set(recordings.map(({ set }) => set))];
 }
@@ -69,7 +69,7 @@ export function setsOf(recordings: readonly LabelledRecording[]): RecordingSet[]
 export async function loadFolder(folder: string, set: RecordingSet, ports: AudioPorts): Promise<LabelledRecording[]> {
   const recordings: LabelledRecording[] = [];
   const files = readdirSync(folder).filter((name) => name.endsWith('.flac'));
-  // Of nothing the error rate would be 0.
+  // Without recordings the error rate would be 0.
   if (files.length === 0) throw new CliError(EXIT.failed, `there is no FLAC in ${folder}`);
   for (const file of files.sort()) {
     const name = basename(file, '.flac');
@@ -81,10 +81,10 @@ export async function loadFolder(folder: string, set: RecordingSet, ports: Audio
 }
 
 /**
- * An MP3 of the given length (44.1 kHz, stereo, 128 kbit/s) made of the labelled recordings one after the other, from
- * the start again when they are used up. Made once and kept in the cache.
+ * An MP3 of the given length (44.1 kHz, stereo, 128 kbit/s): the labelled recordings in sequence, repeated as needed.
+ * Stored in the cache.
  *
- * @returns its path; undefined where ffmpeg is missing
+ * @returns its path; undefined if ffmpeg is missing
  */
 export function longMp3(recordings: readonly LabelledRecording[], seconds: number): string | undefined {
   const samples = repeated(recordings, seconds * SAMPLE_RATE_HZ);
@@ -93,7 +93,7 @@ export function longMp3(recordings: readonly LabelledRecording[], seconds: numbe
   const path = join(cacheDir(), `recording-${seconds}s-${digest}.mp3`);
   if (existsSync(path)) return path;
   if (spawnSync('ffmpeg', ['-version']).status !== 0) return undefined;
-  say(`making ${path}`);
+  logProgress(`making ${path}`);
   const input = ['-f', 'f32le', '-ar', String(SAMPLE_RATE_HZ), '-ac', '1', '-i', '-'];
   const output = ['-ar', '44100', '-ac', '2', '-c:a', 'libmp3lame', '-b:a', '128k', '-f', 'mp3', `${path}.part`];
   execFileSync('ffmpeg', ['-v', 'error', '-y', ...input, ...output], { input: bytes });
@@ -105,28 +105,28 @@ function repeated(recordings: readonly LabelledRecording[], length: number): Flo
   const result = new Float32Array(length);
   let filled = 0;
   for (let next = 0; filled < length; next++) {
-    const piece = recordings[next % recordings.length].samples.subarray(0, length - filled);
-    result.set(piece, filled);
-    filled += piece.length;
+    const chunk = recordings[next % recordings.length].samples.subarray(0, length - filled);
+    result.set(chunk, filled);
+    filled += chunk.length;
   }
   return result;
 }
 
 const VOICES = 10;
-/** Every repeat of a conversation is louder or softer by at most this… */
+/** Each repeat of a conversation has a random gain of at most this, up or down. */
 const MAX_GAIN_DB = 6;
-/** …and has noise of its own, so far below it. */
+/** Level of a repeat's noise below its speech. */
 const NOISE_DB = { least: 22, most: 40 };
 
-/** How a long recording is encoded, by ffmpeg. */
+/** Encodings of long recordings, by ffmpeg. */
 const CODINGS = {
-  /** 345 MB a day: what a day of it needs to stay far below the largest upload. */
+  /** 345 MB a day, far below the largest upload. */
   compact: { extension: 'mp3', options: '-ar 22050 -ac 1 -c:a libmp3lame -b:a 32k -f mp3' },
-  /** As music and podcasts have it. */
+  /** The usual coding of music and podcasts. */
   music: { extension: 'mp3', options: '-ar 44100 -ac 2 -c:a libmp3lame -b:a 128k -f mp3' },
   /** 69 MB a minute. */
   studio: { extension: 'wav', options: '-ar 192000 -ac 2 -c:a pcm_s24le -f wav' },
-  /** 17 MB a minute, nearly all of it pictures. */
+  /** 17 MB a minute, nearly all of it video. */
   film: {
     extension: 'mkv',
     options: '-ar 48000 -ac 2 -c:a aac -b:a 128k -c:v rawvideo -pix_fmt yuv420p -shortest -f matroska',
@@ -143,11 +143,10 @@ interface LongConversation {
 }
 
 /**
- * A recording of any length in which the same ten people talk: the labelled conversations among ten voices, in a
- * changing order, each repeat with a gain and noise of its own. Made once (a day takes some ten minutes) and kept in
- * the cache.
+ * A recording of any length with the same ten speakers: the labelled conversations among ten voices, in random order,
+ * each repeat with a random gain and noise. Stored in the cache; generating a day takes about ten minutes.
  *
- * @returns undefined where ffmpeg is missing
+ * @returns undefined if ffmpeg is missing
  */
 export async function tenVoices(
   recordings: readonly LabelledRecording[],
@@ -160,14 +159,14 @@ export async function tenVoices(
   const [path, referencePath] = [`${stem}.${CODINGS[coding].extension}`, `${stem}.json`];
   if (!existsSync(path)) {
     if (spawnSync('ffmpeg', ['-version']).status !== 0) return undefined;
-    say(`making ${path}`);
+    logProgress(`making ${path}`);
     const reference = await encode(conversations, seconds, coding, path);
     writeFileSync(referencePath, JSON.stringify(reference));
   }
   return { path, seconds, reference: JSON.parse(readFileSync(referencePath, 'utf8')) as LabelledSegment[] };
 }
 
-/** The simulated conversations, in order, while they hold no more than ten voices. */
+/** The simulated conversations, in order, as long as they have at most ten voices together. */
 function amongTenVoices(recordings: readonly LabelledRecording[]): LabelledRecording[] {
   const voices = new Set<string>();
   const chosen: LabelledRecording[] = [];
@@ -198,15 +197,15 @@ async function encode(
   const total = seconds * SAMPLE_RATE_HZ;
   for (let filled = 0; filled < total; ) {
     for (const { samples, reference: segments } of shuffled(conversations, random)) {
-      const piece = varied(samples.subarray(0, total - filled), random);
+      const chunk = varied(samples.subarray(0, total - filled), random);
       const offset = toMicros(filled / SAMPLE_RATE_HZ);
-      const end = toMicros((filled + piece.length) / SAMPLE_RATE_HZ);
+      const end = toMicros((filled + chunk.length) / SAMPLE_RATE_HZ);
       for (const { speaker, startMicros, endMicros } of segments) {
         const segment = { speaker, startMicros: offset + startMicros, endMicros: Math.min(end, offset + endMicros) };
         if (segment.startMicros < segment.endMicros) reference.push(segment);
       }
-      if (!ffmpeg.stdin.write(new Uint8Array(piece.buffer))) await once(ffmpeg.stdin, 'drain');
-      filled += piece.length;
+      if (!ffmpeg.stdin.write(new Uint8Array(chunk.buffer))) await once(ffmpeg.stdin, 'drain');
+      filled += chunk.length;
     }
   }
   ffmpeg.stdin.end();

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
-/** The parts of the report, in their order. */
+/** Sections of the report, in their order. */
 export const SECTIONS = [
   'accuracy',
   'meetings',
@@ -44,39 +44,39 @@ const TITLES: Readonly<Record<Section, string>> = {
 
 const INTRODUCTION = `# Results
 
-Written by \`npm run bench\`; \`bench/README.md\` says what is measured and how. Every part names the day, the commit and the
-machine that it was measured on: a part that was not run again keeps its older figures.
+Written by \`npm run bench\`; \`bench/README.md\` describes what is measured and how. Every section names its day, commit
+and machine: a section that was not run again keeps its older figures.
 `;
 
-/** What a part was measured with. */
+/** Circumstances of a section's measurement. */
 export interface Provenance {
   readonly date: string;
   readonly commit: string;
   readonly machine: string;
   readonly command: string;
-  /** What others did on the machine just before the run, in cores. */
+  /** Load of the machine by other programs before the run, in cores. */
   readonly coresInUse: number;
 }
 
 const startOf = (section: Section): string => `<!-- ${section} -->`;
 const endOf = (section: Section): string => `<!-- end of ${section} -->`;
 
-/** Puts the given parts in the place of their older versions and keeps the others. */
+/** Replaces the given sections of the report and keeps the others. */
 export function writeReport(
   path: string,
-  parts: ReadonlyMap<Section, { readonly body: string; readonly provenance: Provenance }>,
+  measured: ReadonlyMap<Section, { readonly body: string; readonly provenance: Provenance }>,
 ): void {
   const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
   const texts = SECTIONS.flatMap((section) => {
-    const part = parts.get(section);
-    if (part) return [renderPart(section, part.body, part.provenance)];
-    const older = keptPart(before, section);
+    const result = measured.get(section);
+    if (result) return [renderSection(section, result.body, result.provenance)];
+    const older = olderSection(before, section);
     return older === undefined ? [] : [older];
   });
   writeFileSync(path, `${INTRODUCTION}\n${texts.join('\n')}`);
 }
 
-function renderPart(
+function renderSection(
   section: Section,
   body: string,
   { date, commit, machine, command, coresInUse }: Provenance,
@@ -87,13 +87,13 @@ function renderPart(
   return `${startOf(section)}\n## ${TITLES[section]}\n\n${head}\n\n${body.trim()}\n${endOf(section)}\n`;
 }
 
-function keptPart(report: string, section: Section): string | undefined {
+function olderSection(report: string, section: Section): string | undefined {
   const start = report.indexOf(startOf(section));
   const end = report.indexOf(endOf(section));
   return start < 0 || end < start ? undefined : `${report.slice(start, end)}${endOf(section)}\n`;
 }
 
-/** A Markdown table; the columns from `numericFrom` on are aligned to the right. */
+/** A Markdown table; columns from `numericFrom` are aligned to the right. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[], numericFrom = 1): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
   const rule = head.map((_, column) => (column < numericFrom ? '---' : '--:'));

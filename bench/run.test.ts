@@ -17,19 +17,19 @@ function bench(...args: string[]): { code: number | null; stdout: string; stderr
   return { code, stdout, stderr };
 }
 
-it('shows its usage as it is called', () => {
+it('shows its usage with the command that npm runs', () => {
   const { code, stdout } = bench('--help');
   expect([code, stdout.split('\n')[0]]).toEqual([0, 'Usage: npm run bench -- [options] [sections...]']);
 });
 
-it('ends with 2 for wrong options, before anything is measured', () => {
+it('exits with 2 for an unknown option, before it measures', () => {
   const { code, stdout, stderr } = bench('start', '--nothing');
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toContain('--nothing');
 });
 
 it.each(['/nowhere/RESULTS.md', root, '-'])(
-  'ends with 2 for a report that cannot be written, before anything is measured: %s',
+  'exits with 2 for a report that cannot be written, before it measures: %s',
   (output) => {
     const { code, stdout, stderr } = bench('start', '--output', output);
     expect([code, stdout]).toEqual([2, '']);

@@ -19,7 +19,7 @@ import { measureModels } from './models.ts';
 import { type LabelledRecording, loadRecordings } from './recordings.ts';
 import { type Provenance, SECTIONS, type Section, writeReport } from './report.ts';
 import { measureShards } from './shards.ts';
-import { say } from './shared.ts';
+import { logProgress } from './shared.ts';
 import { measureSpeed } from './speed.ts';
 import { measureStart } from './start.ts';
 import { measureThroughput } from './throughput.ts';
@@ -45,11 +45,11 @@ const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undef
   start: measureStart,
 };
 
-async function bench(wanted: readonly string[], output: string): Promise<void> {
-  const sections = wanted.length === 0 ? SECTIONS : SECTIONS.filter((section) => wanted.includes(section));
+async function bench(named: readonly string[], output: string): Promise<void> {
+  const sections = named.length === 0 ? SECTIONS : SECTIONS.filter((section) => named.includes(section));
   const recordings = await loadRecordings(nodeAudio());
-  if (!recordings) say('../shared/audio is not here: what needs it is left out.');
-  const parts = new Map<Section, { body: string; provenance: Provenance }>();
+  if (!recordings) logProgress('../shared/audio is missing: sections that need it are left out.');
+  const measured = new Map<Section, { body: string; provenance: Provenance }>();
   for (const section of sections) {
     const provenance: Provenance = {
       date: new Date().toISOString().slice(0, 10),
@@ -58,25 +58,26 @@ async function bench(wanted: readonly string[], output: string): Promise<void> {
       command: `npm run bench -- ${section}`,
       coresInUse: await coresInUse(),
     };
-    say(`${section} …`);
+    logProgress(`${section} …`);
     const body = await measure[section](recordings);
     process.stdout.write(`\n${body}\n`);
-    parts.set(section, { body, provenance });
-    // After each part, so that a later one that fails loses nothing.
-    writeReport(output, parts);
+    measured.set(section, { body, provenance });
+    // After each section, so that a failure of a later one loses nothing.
+    writeReport(output, measured);
   }
 }
 
 const command = new Command('bench')
   .description('Measures accuracy, speed, memory and start-up of this checkout and writes the report.')
-  .argument('[sections...]', `which parts: ${SECTIONS.join(', ')}; all when none is named`)
+  .argument('[sections...]', `sections to measure: ${SECTIONS.join(', ')}; all by default`)
   .option('--output <file>', 'the report', join(projectDir, 'bench', 'RESULTS.md'))
   .action((sections: string[], { output }: { output: string }) => {
     const unknown = sections.filter((section) => !SECTIONS.some((known) => known === section));
     if (unknown.length > 0)
-      throw new CliError(EXIT.usage, `there is no part ${unknown.join(', ')}: ${SECTIONS.join(', ')}`);
+      throw new CliError(EXIT.usage, `there is no section ${unknown.join(', ')}: ${SECTIONS.join(', ')}`);
     const destination = openDestination(output, process.cwd(), []);
-    if (destination.kind !== 'file') throw new CliError(EXIT.usage, '--output must be a file: other parts stay in it.');
+    if (destination.kind !== 'file')
+      throw new CliError(EXIT.usage, '--output must be a file: it keeps other sections.');
     return bench(sections, destination.path);
   });
 await runCommand(command);

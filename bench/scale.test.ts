@@ -4,7 +4,7 @@ import { type Costs, simulatePeak, usesOf } from './scale.ts';
 const costs: Costs = { ingestMs: 6000, analysisMs: 90_000, assembleMs: 3000, streamsAThread: 10 };
 
 describe('simulatePeak', () => {
-  it('ends every kind of job, at the earliest after its own work', () => {
+  it('ends no job before its work is done', () => {
     const { finish } = simulatePeak(1000, 1, costs);
     const [short, hour, long] = [...finish.values()];
     // Reading half a second, one shard of 7.5 s, the assembly, and three messages.

@@ -10,7 +10,7 @@ const D1_STATEMENTS_A_SECOND = 1000;
 const D1_BYTES = 10e9;
 const OBJECT_REQUESTS_A_SECOND = 1000;
 
-/** Assumed: the busiest hour of a day has three times its mean. */
+/** Assumed ratio of the busiest hour to the mean of a day. */
 const PEAK = 3;
 const COLD_START_MS = 1000;
 const QUEUE_MS = 500;
@@ -22,10 +22,10 @@ const RECORDINGS = [
   { hours: 8, share: 0.05 },
 ] as const;
 const MEAN_HOURS = RECORDINGS.reduce((sum, { hours, share }) => sum + hours * share, 0);
-/** Shards of a job that are handed out at a time (`durable-objects/job-progress.ts`). */
+/** Shards of a job in progress at a time (`durable-objects/job-progress.ts`). */
 const WINDOW_SHARDS = 8;
 
-/** Operations of a job, and those that each of its shards adds; counted in `test/sim/crash.test.ts`. */
+/** Operations of a job, and additional ones of each shard; counted in `test/sim/crash.test.ts`. */
 const OF_A_JOB = { statements: 43, r2: 14, rowBytes: 2500 };
 const OF_A_SHARD = { statements: 1.4, r2: 12.3, objectRequests: 3.8 };
 const RETENTION_DAYS = 30;
@@ -43,7 +43,7 @@ export interface Costs {
 }
 
 interface Peak {
-  /** Consumers at work at the same time, at most. */
+  /** Maximum of concurrent consumers. */
   readonly busy: Readonly<Record<PoolName, number>>;
   /** Seconds from the creation to the end of a job, median and 95th percentile, by hours of audio. */
   readonly finish: ReadonlyMap<number, readonly [number, number]>;
@@ -74,7 +74,7 @@ class Pool {
     while (this.#busy < this.consumers && this.#first < this.#waiting.length) {
       const { serviceMs, done } = this.#waiting[this.#first++];
       this.#busy++;
-      // A further consumer is a new isolate, which has to start.
+      // Another consumer needs a new isolate.
       const coldMs = this.#busy > this.peak ? COLD_START_MS : 0;
       this.peak = Math.max(this.peak, this.#busy);
       this.clock.after(coldMs + serviceMs, () => {
@@ -86,7 +86,7 @@ class Pool {
   }
 }
 
-/** Runs calls in the order of their times (a binary heap). */
+/** Simulated clock: runs calls in the order of their times (a binary heap). */
 class Clock {
   readonly #heap: { readonly at: number; readonly call: () => void }[] = [];
   now = 0;
@@ -124,11 +124,11 @@ class Clock {
 }
 
 /**
- * The busiest hour: jobs arrive evenly, in a fixed mixture of lengths; the recording is read, its shards are handed out
- * eight at a time as they become ready, and the job is assembled, as `durable-objects/job-progress.ts` does it.
+ * Simulates the busiest hour. Jobs arrive evenly, in a fixed mixture of lengths. Each recording is read, its shards are
+ * sent when ready, at most eight at a time, and the job is assembled, as in `durable-objects/job-progress.ts`.
  *
- * @param hoursADay of audio
- * @param queues of each kind, among which jobs are hashed
+ * @param hoursADay hours of audio
+ * @param queues number of each kind, among which jobs are hashed
  */
 export function simulatePeak(hoursADay: number, queues: number, costs: Costs): Peak {
   const clock = new Clock();
@@ -141,14 +141,14 @@ export function simulatePeak(hoursADay: number, queues: number, costs: Costs): P
     const shards = Math.max(1, Math.round((hours * 3600) / SHARD_SECONDS));
     const readMs = hours * costs.ingestMs;
     const shardMs = (hours * costs.analysisMs) / shards;
-    const pieces = shards <= SHORT_SHARDS ? pools.priority : pools.jobs;
+    const shardPool = shards <= SHORT_SHARDS ? pools.priority : pools.jobs;
     let [ready, sent, done] = [0, 0, 0];
-    const handOut = (): void => {
-      for (; sent < ready && sent - done < WINDOW_SHARDS; sent++) pieces.send(shardMs, partDone);
+    const sendShards = (): void => {
+      for (; sent < ready && sent - done < WINDOW_SHARDS; sent++) shardPool.send(shardMs, partDone);
     };
     const partDone = (): void => {
       done++;
-      handOut();
+      sendShards();
       if (done < shards) return;
       pools.priority.send(hours * costs.assembleMs, () => {
         took.get(hours)!.push((clock.now - createdAt) / 1000);
@@ -156,8 +156,8 @@ export function simulatePeak(hoursADay: number, queues: number, costs: Costs): P
     };
     const read = (): void => {
       ready++;
-      handOut();
-      // Reading goes on with the next shard's length of audio.
+      sendShards();
+      // Continues with the audio of the next shard.
       if (ready < shards) pools.ingest.send(readMs / shards, read);
     };
     pools.ingest.send(readMs / shards, read);
@@ -187,7 +187,7 @@ export function simulatePeak(hoursADay: number, queues: number, costs: Costs): P
   };
 }
 
-/** Load of each resource in the busiest hour, as a share of its limit; the highest share first. */
+/** Load of each resource in the busiest hour as a share of its limit, highest share first. */
 export function usesOf(hoursADay: number, queues: number, peak: Peak): { name: string; used: string; share: number }[] {
   const jobsASecond = (hoursADay * PEAK) / 86_400 / MEAN_HOURS;
   const shardsASecond = (hoursADay * PEAK) / 24 / SHARD_SECONDS;
@@ -219,7 +219,7 @@ export function usesOf(hoursADay: number, queues: number, peak: Peak): { name: s
   ].sort((a, b) => b.share - a.share);
 }
 
-/** Load by live streams that run at the same time. */
+/** Load of concurrent live streams. */
 function usesOfLive(streams: number, { streamsAThread }: Costs): { name: string; used: string }[] {
   const endsASecond = streams / (60 * LIVE.minutes);
   const statements = endsASecond * LIVE.statementsAStream + (streams * 1000) / LIVE.creditEveryMs;
@@ -231,7 +231,7 @@ function usesOfLive(streams: number, { streamsAThread }: Costs): { name: string;
   ];
 }
 
-/** Part of the report: days of 1,000 and 100,000 hours, and 10,000 live streams. */
+/** Report text: days of 1,000 and 100,000 hours, and 10,000 live streams. */
 export function renderScale(costs: Costs): string {
   const seconds = (value: number): string => `${value.toFixed(0)} s`;
   const cases = [

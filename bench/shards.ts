@@ -10,7 +10,7 @@ import { nodeEngine, packOfService, pldaOf } from './pipeline.ts';
 import { type LabelledRecording, loadGeneratedMeetings, tenVoices } from './recordings.ts';
 import { table } from './report.ts';
 import { diarizationError, type LabelledSegment, rate, segmentsFromTurns, toMicros } from './score/der.ts';
-import { say } from './shared.ts';
+import { logProgress } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 
 const OVERRUN_SAMPLES = 160_000;
@@ -18,11 +18,11 @@ const BLOCK_SAMPLES = SAMPLE_RATE_HZ;
 
 interface AnalysedShard {
   readonly reader: PartReader;
-  /** CPU of this process for the analysis of the shard, from decoded samples to the part. */
+  /** CPU time of this process for the analysis of the shard, from decoded samples to the part. */
   readonly cpuMs: number;
 }
 
-/** Analyses a decoded recording in shards of the given length, as jobs do, and stores the parts in memory. */
+/** Analyses a decoded recording in shards of the given length, like jobs, and stores the parts in memory. */
 export async function analyseInShards(
   samples: Float32Array,
   shardSamples: number,
@@ -47,20 +47,20 @@ async function* blocksOf(samples: Float32Array, start: number, end: number): Asy
   for (let at = start; at < end; at += BLOCK_SAMPLES) yield samples.subarray(at, Math.min(end, at + BLOCK_SAMPLES));
 }
 
-/** Of the service, and a small one that makes many joins. */
+/** The service's length, and a short one for many joins. */
 const SHARD_SECONDS = [300, 60];
 const MAX_MEETINGS = 3;
 
-interface Long {
+interface LongRecording {
   readonly name: string;
   readonly samples: Float32Array;
   readonly reference: readonly LabelledSegment[];
 }
 
-/** Long enough for local speakers to be reduced to representatives. */
-const LONG = { seconds: 3 * 3600, setting: 'community-1', cuts: [300] } as const;
+/** A recording long enough for local speakers to be reduced to representatives. */
+const REDUCED = { seconds: 3 * 3600, setting: 'community-1', cuts: [300] } as const;
 
-/** Whether cutting a recording into shards costs accuracy: long recordings whole and in shards. */
+/** Accuracy of long recordings as a whole and in shards. */
 export async function measureShards(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
   if (!recordings) return '**Not measured:** the recordings need `../shared/audio`.';
   const meetings = (await loadGeneratedMeetings(nodeAudio())) ?? [];
@@ -70,26 +70,28 @@ export async function measureShards(recordings: readonly LabelledRecording[] | u
   for (const recording of [...joined, ...longest]) {
     for (const setting of SETTINGS) rows.push(await measureOne(recording, setting, SHARD_SECONDS));
   }
-  const long = await tenVoices(recordings, LONG.seconds, 'compact');
+  const long = await tenVoices(recordings, REDUCED.seconds, 'compact');
   if (long) {
     const samples = await decodeFile(long.path, nodeAudio());
     const recording = { name: 'the same ten people', samples, reference: long.reference };
-    rows.push(await measureOne(recording, LONG.setting, LONG.cuts));
+    rows.push(await measureOne(recording, REDUCED.setting, REDUCED.cuts));
   }
   const cuts = SHARD_SECONDS.map((seconds) => `in shards of ${seconds} s`);
-  return `DER in per cent of recordings analysed whole, and cut into shards as jobs do, made in Node with the Worker's code and WebAssembly. "Joined" are the labelled recordings of a
-folder one after the other, people that occur in several counted once; the generated meetings are the ${MAX_MEETINGS} longest (\`ROLLCALL_MEETINGS\`); the ten people are those of "Lengths", in a recording that is reduced to representatives before it is clustered (with ffmpeg). Windows and stretches lie on one grid for
-the recording, so the turns should not differ at all.
+  return `DER in per cent of recordings analysed as a whole and in shards, as in jobs, in Node with the Worker's code and
+WebAssembly. "Joined": the labelled recordings of a folder in sequence; people that occur in several count once. The
+generated meetings are the ${MAX_MEETINGS} longest (\`ROLLCALL_MEETINGS\`). The ten people are those of "Lengths", in a
+recording whose local speakers are reduced to representatives before clustering (with ffmpeg). Windows and stretches lie
+on one grid for the recording, so that all turns should be equal.
 
 ${table(['recording', 'setting', 'minutes', 'whole', ...cuts, 'turns'], rows, 2)}`;
 }
 
 async function measureOne(
-  { name, samples, reference }: Long,
+  { name, samples, reference }: LongRecording,
   setting: Setting,
   shardSeconds: readonly number[],
 ): Promise<string[]> {
-  say(`${setting}: ${name}`);
+  logProgress(`${setting}: ${name}`);
   const engine = await nodeEngine(packOfService(setting));
   const seconds = samples.length / SAMPLE_RATE_HZ;
   const cuts = [Math.ceil(seconds / 10) * 10, ...shardSeconds];
@@ -113,7 +115,7 @@ async function turnsOf(samples: Float32Array, shardSeconds: number, setting: Set
   return segmentsFromTurns(turns.map((turn) => ({ ...turn, start: turn.startSeconds, end: turn.endSeconds })));
 }
 
-function join(set: string, recordings: readonly LabelledRecording[]): Long {
+function join(set: string, recordings: readonly LabelledRecording[]): LongRecording {
   const chosen = recordings.filter((recording) => recording.set === set);
   const samples = new Float32Array(chosen.reduce((sum, recording) => sum + recording.samples.length, 0));
   const reference: LabelledSegment[] = [];

@@ -3,18 +3,17 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { makePrivateDir, projectDir } from '../client/local/paths.ts';
 
-/** Recordings and reference models beside the checkout; not part of the repository. */
+/** Recordings and reference models next to the checkout, outside the repository. */
 const SHARED_DIR = resolve(projectDir, '../shared');
 
-/** A path below the shared folder, undefined where it is missing. */
+/** A path in the shared folder; undefined if it does not exist. */
 export function sharedPath(...parts: string[]): string | undefined {
   const path = join(SHARED_DIR, ...parts);
   return existsSync(path) ? path : undefined;
 }
 
 /**
- * Folder for what is made once and used again: long recordings, the other engine's sweeps. `ROLLCALL_BENCH_CACHE` moves
- * it.
+ * Cache folder: long recordings, parts, results of sherpa-onnx. `ROLLCALL_BENCH_CACHE` overrides it.
  */
 export function cacheDir(): string {
   const path = process.env.ROLLCALL_BENCH_CACHE ?? join(tmpdir(), 'rollcall-bench');
@@ -22,14 +21,14 @@ export function cacheDir(): string {
   return path;
 }
 
-/** Hours of the longest recording that is measured: `ROLLCALL_LONGEST_HOURS`, else a day. */
+/** Hours of the longest recording: `ROLLCALL_LONGEST_HOURS`, or 24. */
 export function longestHours(): number {
   const hours = Number(process.env.ROLLCALL_LONGEST_HOURS ?? 24);
   if (!(hours > 0)) throw new Error('ROLLCALL_LONGEST_HOURS must be a number of hours');
   return hours;
 }
 
-/** Progress of the bench, on stderr. */
-export function say(message: string): void {
+/** Writes progress to stderr. */
+export function logProgress(message: string): void {
   process.stderr.write(`${message}\n`);
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { sherpaModels } from './pipeline.ts';
 import type { LabelledRecording } from './recordings.ts';
 import { type DiarizationError, diarizationError, segmentsFromTurns } from './score/der.ts';
-import { cacheDir, say } from './shared.ts';
+import { cacheDir, logProgress } from './shared.ts';
 
 /** A turn as the engine reports it, seconds. */
 interface SherpaTurn {
@@ -31,13 +31,13 @@ interface NativeModule {
   }) => NativeDiarization;
 }
 
-/** The engine's own defaults for the shortest turn and the shortest pause, seconds. */
+/** The engine's defaults for the shortest turn and the shortest pause, seconds. */
 const MIN_DURATION_ON_SECONDS = 0.3;
 const MIN_DURATION_OFF_SECONDS = 0.5;
 
 /**
- * sherpa-onnx's offline speaker diarization (native ONNX Runtime, one thread), the engine that this product is
- * measured beside: 10 s windows, 1 s step, one embedding per window and local speaker, agglomerative clustering.
+ * sherpa-onnx's offline speaker diarization (native ONNX Runtime, one thread), the engine for comparison: 10 s windows,
+ * 1 s step, one embedding per window and local speaker, agglomerative clustering.
  */
 export class SherpaDiarizer {
   readonly #native: NativeDiarization;
@@ -126,20 +126,20 @@ export function sherpaWasmVersion(): string {
   return (createRequire(import.meta.url)('sherpa-onnx/package.json') as { version: string }).version;
 }
 
-/** Clustering thresholds: the engine's default, and the best one of an earlier sweep. Each is a full run. */
+/** Clustering thresholds: the engine's default, and the best of an earlier sweep. Each needs a full run. */
 const THRESHOLDS = [0.5, 0.8];
 
-/** Errors of every recording, in their order, at one threshold. */
+/** Errors at one threshold, in the order of the recordings. */
 export interface SweepRow {
   readonly threshold: number;
   readonly errors: readonly DiarizationError[];
 }
 
 /**
- * Runs the other engine at a row of clustering thresholds. It is deterministic, so rows are kept in the cache under the
- * hash of engine, weights and audio.
+ * Runs sherpa-onnx at several clustering thresholds. It is deterministic, so results are cached under the hash of
+ * engine, weights and audio.
  *
- * @returns undefined where its models are not at hand
+ * @returns undefined if its models are missing
  */
 export function sweepSherpa(recordings: readonly LabelledRecording[]): SweepRow[] | undefined {
   const models = sherpaModels();
@@ -149,27 +149,27 @@ export function sweepSherpa(recordings: readonly LabelledRecording[]): SweepRow[
   for (const { samples } of recordings)
     hash.update(new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength));
   const file = join(cacheDir(), `sherpa-${hash.digest('hex').slice(0, 16)}.json`);
-  const known = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as KeptRow[]) : [];
+  const cached = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as CachedRow[]) : [];
   let engine: SherpaDiarizer | undefined;
   return THRESHOLDS.map((threshold) => {
-    let kept = known.find((row) => row.threshold === threshold);
-    if (!kept) {
-      say(`sherpa-onnx at threshold ${threshold}`);
+    let row = cached.find((candidate) => candidate.threshold === threshold);
+    if (!row) {
+      logProgress(`sherpa-onnx at threshold ${threshold}`);
       engine ??= new SherpaDiarizer(models.segmentation, models.embedder);
       engine.setThreshold(threshold);
       const running = engine;
-      kept = { threshold, turns: recordings.map(({ samples }) => running.process(samples)) };
-      known.push(kept);
-      writeFileSync(file, JSON.stringify(known));
+      row = { threshold, turns: recordings.map(({ samples }) => running.process(samples)) };
+      cached.push(row);
+      writeFileSync(file, JSON.stringify(cached));
     }
     const errors = recordings.map(({ reference }, index) =>
-      diarizationError(reference, segmentsFromTurns(kept.turns[index])),
+      diarizationError(reference, segmentsFromTurns(row.turns[index])),
     );
     return { threshold, errors };
   });
 }
 
-interface KeptRow {
+interface CachedRow {
   readonly threshold: number;
   readonly turns: ReturnType<SherpaDiarizer['process']>[];
 }

@@ -6,7 +6,7 @@ import { BenchService } from './bench-service.ts';
 import { packOfService, sherpaModels } from './pipeline.ts';
 import { type LabelledRecording, longMp3 } from './recordings.ts';
 import { table } from './report.ts';
-import { say } from './shared.ts';
+import { logProgress } from './shared.ts';
 import { SherpaDiarizer, SherpaWasmDiarizer, sherpaVersion, sherpaWasmVersion } from './sherpa.ts';
 import { type JobTimes, jobTimes } from './stages.ts';
 
@@ -14,12 +14,12 @@ const LONG_SECONDS = 3600;
 export const SETTINGS = ['precision-2', 'community-1'] as const;
 export type Setting = (typeof SETTINGS)[number];
 
-/** Threshold of the other engine; its speed hardly depends on it. */
+/** Threshold of sherpa-onnx; its speed hardly depends on it. */
 const SHERPA_THRESHOLD = 0.95;
 
 /**
- * Speed of the real service on a long MP3, by stage, and of sherpa-onnx with segmentation-3.0 and CAM++ on the same
- * audio in the same run.
+ * Speed of the real service on a long MP3, by stage, and of sherpa-onnx (segmentation-3.0, CAM++) on the same audio in
+ * the same run.
  */
 export async function measureSpeed(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
   const path = recordings && longMp3(recordings, LONG_SECONDS);
@@ -27,10 +27,10 @@ export async function measureSpeed(recordings: readonly LabelledRecording[] | un
   const times = new Map<Setting, JobTimes>();
   const service = await BenchService.start();
   try {
-    say('warming the service up');
+    logProgress('warming the service up');
     await service.diarize(recordings[0].path, { model: 'precision-2' });
     for (const model of SETTINGS) {
-      say(`${model} in workerd on ${LONG_SECONDS / 60} minutes of MP3`);
+      logProgress(`${model} in workerd on ${LONG_SECONDS / 60} minutes of MP3`);
       times.set(model, jobTimes(await service.diarize(path, { model })));
     }
   } finally {
@@ -40,7 +40,7 @@ export async function measureSpeed(recordings: readonly LabelledRecording[] | un
   return render(times, sherpa);
 }
 
-/** What the other engine's WebAssembly build gets: its speed does not depend on the length. */
+/** Audio for sherpa-onnx's WebAssembly build, whose speed does not depend on the length. */
 const WASM_SECONDS = 120;
 
 interface SherpaSpeed {
@@ -57,13 +57,13 @@ async function measureSherpa(path: string): Promise<SherpaSpeed | undefined> {
   const decodeFrom = performance.now();
   const samples = await decodeFile(path, nodeAudio());
   const decodeSeconds = (performance.now() - decodeFrom) / 1000;
-  say('sherpa-onnx on the same recording');
+  logProgress('sherpa-onnx on the same recording');
   const engine = new SherpaDiarizer(models.segmentation, models.embedder, SHERPA_THRESHOLD);
   engine.process(samples.subarray(0, 20 * SAMPLE_RATE_HZ));
   const from = performance.now();
   engine.process(samples);
   const seconds = (performance.now() - from) / 1000;
-  say('its WebAssembly build on the beginning');
+  logProgress('WebAssembly build of sherpa-onnx on the beginning');
   const beginning = samples.subarray(0, WASM_SECONDS * SAMPLE_RATE_HZ);
   const wasmRealTime = wasmSpeed(models, beginning);
   return { wasmRealTime, audioSeconds: samples.length / SAMPLE_RATE_HZ, seconds, decodeSeconds };
@@ -113,16 +113,16 @@ function render(times: ReadonlyMap<Setting, JobTimes>, sherpa: SherpaSpeed | und
     );
   }
   const labels = [...times.keys()].map((setting) => packOfService(setting).label);
-  return `${LONG_SECONDS / 60} minutes of MP3 (44.1 kHz stereo, 128 kbit/s), fetched by the real service (workerd, one isolate, one thread) over
-HTTP from this machine; weights ${[...labels, packOfService().pack.embedding.id].join(', ')};
-the service had been warmed up with one short job.
+  return `${LONG_SECONDS / 60} minutes of MP3 (44.1 kHz stereo, 128 kbit/s), fetched by the real service (workerd, one
+isolate, one thread) over HTTP from this machine; weights ${[...labels, packOfService().pack.embedding.id].join(', ')};
+warmed up with one short job.
 
 ${table(['', ...times.keys()], rows)}
 
 ${renderSherpa(sherpa)}`;
 }
 
-/** Distance of two windows with the pack in use, its tuning included. */
+/** Step between two windows of the pack in use, tuning included. */
 function stepSeconds(setting: Setting): number {
   const { segmentation, embedding } = packOfService(setting).pack;
   const tuned = [segmentation.tuned, embedding.tuned].reduce(withTuning, settingsOf(setting));
@@ -130,12 +130,13 @@ function stepSeconds(setting: Setting): number {
 }
 
 function renderSherpa(sherpa: SherpaSpeed | undefined): string {
-  if (!sherpa) return '**sherpa-onnx was not measured:** segmentation-3.0 in 8 bits or CAM++ is not at hand.';
+  if (!sherpa) return '**sherpa-onnx was not measured:** segmentation-3.0 in 8 bits or CAM++ is missing.';
   const speed = (sherpa.audioSeconds / sherpa.seconds).toFixed(1);
   return `sherpa-onnx-node ${sherpaVersion()} (native ONNX Runtime, one thread, segmentation-3.0 in 8 bits,
 CAM++ in floating point, same run): ${sherpa.seconds.toFixed(1)} s, ${speed} × real time.
-It gets the samples decoded already (16 kHz mono, in memory); decoding them with this product's WebAssembly decoder took ${sherpa.decodeSeconds.toFixed(1)} s
-in Node and is not in its time. Its windows step by 1 s, ours as the table says. It runs native AVX code where workerd runs 128-bit WebAssembly SIMD; a ratio below 1 means that the service is slower.
+Its input is decoded (16 kHz mono, in memory); decoding with this service's WebAssembly decoder in Node took
+${sherpa.decodeSeconds.toFixed(1)} s, which its time excludes. The step of its windows is 1 s; the table has the
+service's. It runs native AVX code, workerd 128-bit WebAssembly SIMD; a ratio below 1 means that the service is slower.
 Its WebAssembly build (npm package sherpa-onnx ${sherpaWasmVersion()}, Node, one thread, the same models)
 ran at ${sherpa.wasmRealTime.toFixed(1)} × real time on the first ${WASM_SECONDS / 60} minutes.`;
 }

@@ -1,38 +1,34 @@
 import type { FinishedJob, LogEntry } from './bench-service.ts';
 
-/** Where the time of a job went, milliseconds. */
+/** Times of a job by stage, milliseconds. */
 export interface JobTimes {
   readonly audioSeconds: number;
   readonly shards: number;
   /** From created to succeeded. */
   readonly wallMs: number;
-  /**
-   * From created to the last chunk stored: fetching, decoding and storing, the queue in front, and what shards ran
-   * meanwhile.
-   */
+  /** From created to the last chunk stored: queue, fetching, decoding, storing, and shards that ran meanwhile. */
   readonly ingestMs: number;
   /** Reading of the stored chunks. */
   readonly chunksMs: number;
   readonly segmentationMs: number;
-  /** The embedder's network runs alone. */
+  /** Only the runs of the embedder's network. */
   readonly embedderMs: number;
-  /** Filterbank, pooling, powerset decoding, encoding of the part: what the shards' other stages do not claim. */
+  /** Filterbank, pooling, powerset decoding, encoding of the part: the rest of the shards' time. */
   readonly featuresMs: number;
   readonly assembleMs: number;
-  /** Wall clock in which more than one step ran: ingest, shards and assembly together are longer by it. */
+  /** Wall clock in which more than one step ran; the sum of ingest, shards and assembly counts it more than once. */
   readonly overlapMs: number;
   /** Wall clock in which no step ran: queues, database, storage. */
   readonly restMs: number;
-  /** Largest WebAssembly memory of the isolate that a shard saw, bytes. */
+  /** Largest WebAssembly memory of the isolate in any shard, bytes. */
   readonly wasmBytes: number;
 }
 
 /**
- * Adds up the times that the Worker logs (`job_ingested`, `shard_done`, `job_assembled`). Shards run while the
- * recording is still being
- * read, so the steps overlap: wall clock = ingest + stages of the shards + assembly − overlap + rest.
+ * Sums the times that the Worker logs (`job_ingested`, `shard_done`, `job_assembled`). Shards run while the recording
+ * is being read, so that steps overlap: wall clock = ingest + stages of the shards + assembly − overlap + rest.
  *
- * @throws Error when a line is missing: the job was not measured whole
+ * @throws Error if a log line is missing
  */
 export function jobTimes({ log, wallMs, createdAtMs }: Pick<FinishedJob, 'log' | 'wallMs' | 'createdAtMs'>): JobTimes {
   const ingested = log.find(({ event }) => event === 'job_ingested');
@@ -71,10 +67,10 @@ export function jobTimes({ log, wallMs, createdAtMs }: Pick<FinishedJob, 'log' |
 /** From and to, milliseconds of one clock. */
 type Span = readonly [from: number, to: number];
 
-/** When a step began that logged its length at its end. */
+/** Start of a step that logged its duration at its end. */
 export const spanStart = (entry: LogEntry): number => entry.atMs - numberIn(entry, 'totalMs');
 
-/** Length of what the spans cover together. */
+/** Length of the union of the spans. */
 function coveredMs(spans: readonly Span[]): number {
   let covered = 0;
   let reached = Number.NEGATIVE_INFINITY;

@@ -3,9 +3,9 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 
 import { dirname, extname, join } from 'node:path';
 import { projectDir } from '../client/local/paths.ts';
 import { table } from './report.ts';
-import { cacheDir, say } from './shared.ts';
+import { cacheDir, logProgress } from './shared.ts';
 
-/** Copies what a clone would hold, with the changes that are not committed, into a new folder. */
+/** Copies the files of a clone, with uncommitted changes, into a new folder. */
 function copyCheckout(): { readonly folder: string; remove(): void } {
   const folder = mkdtempSync(join(cacheDir(), 'checkout-'));
   const listing = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
@@ -14,8 +14,7 @@ function copyCheckout(): { readonly folder: string; remove(): void } {
     maxBuffer: 64 * 1024 * 1024,
   });
   for (const name of listing.split('\0')) {
-    // A file that was deleted and not committed is still listed; a linked node_modules is no folder to git's ignore
-    // rules.
+    // Git lists files whose deletion is uncommitted, and a symbolic link node_modules, which ignore rules do not match.
     if (name === '' || name === 'node_modules' || !existsSync(join(projectDir, name))) continue;
     mkdirSync(join(folder, dirname(name)), { recursive: true });
     cpSync(join(projectDir, name), join(folder, name));
@@ -31,9 +30,9 @@ export function measureStart(): string {
   if (!fixture) return '**Not measured:** there is no recording in test/fixtures.';
   const { folder, remove } = copyCheckout();
   try {
-    say('installing a fresh checkout');
+    logProgress('installing a fresh checkout');
     const install = timed(folder, 'npm', ['ci']);
-    say('the first result');
+    logProgress('the first result');
     const first = timed(folder, 'npm', ['run', '--silent', 'diarize', '--', fixture]);
     const second = timed(folder, 'npm', ['run', '--silent', 'diarize', '--', fixture]);
     if (first.stdout !== second.stdout) throw new Error('two runs on the same recording gave different results');
@@ -41,11 +40,11 @@ export function measureStart(): string {
     const rows = [
       ['`npm ci`', `${install.seconds.toFixed(1)} s`],
       [`**first \`npm run diarize -- ${fixture}\`**`, `**${first.seconds.toFixed(1)} s**`],
-      ['the same again', `${second.seconds.toFixed(1)} s`],
+      ['second run', `${second.seconds.toFixed(1)} s`],
     ];
-    return `A copy of the files that git knows, installed by \`npm ci\` (with npm's cache of this machine), then the main command: it bundles the Worker, makes
-the local database, seeds the models, starts workerd, uploads the recording, runs the job, prints ${turns} turns and ends. The
-second call finds the bundle made. Both printed the same.
+    return `A copy of the files in git, installed by \`npm ci\` (with this machine's npm cache), then the main command:
+it bundles the Worker, creates the local database, seeds the models, starts workerd, uploads the recording, runs the
+job, prints ${turns} turns and ends. The second run reuses the bundle. Both printed the same turns.
 
 ${table(['', 'wall clock'], rows)}`;
   } finally {
@@ -53,7 +52,7 @@ ${table(['', 'wall clock'], rows)}`;
   }
 }
 
-/** The conversation for a first try: the first recording that lies directly in test/fixtures. */
+/** The first recording directly in test/fixtures. */
 function findFixture(): string | undefined {
   const folder = join(projectDir, 'test/fixtures');
   const name = readdirSync(folder)
@@ -62,7 +61,7 @@ function findFixture(): string | undefined {
   return name && `test/fixtures/${name}`;
 }
 
-/** @throws Error with the command's own words when it fails */
+/** @throws Error with the command's stderr if it fails */
 function timed(cwd: string, command: string, args: readonly string[]): { seconds: number; stdout: string } {
   const from = performance.now();
   const { ROLLCALL_URL: _url, ROLLCALL_KEY: _key, ROLLCALL_STATE: _state, INIT_CWD: _cwd, ...env } = process.env;

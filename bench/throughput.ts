@@ -3,7 +3,7 @@ import { percentile } from './load.ts';
 import { processCpuMs } from './machine.ts';
 import { type LabelledRecording, tenVoices } from './recordings.ts';
 import { table } from './report.ts';
-import { say } from './shared.ts';
+import { logProgress } from './shared.ts';
 import { jobTimes } from './stages.ts';
 
 const RECORDING_SECONDS = 120;
@@ -16,7 +16,7 @@ interface Round {
   readonly cpuMs: number | undefined;
 }
 
-/** Many jobs at once on one local service: how much audio an isolate gets through, and how long each job takes. */
+/** Concurrent jobs on one local service: throughput of an isolate and duration of each job. */
 export async function measureThroughput(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
   const recording = recordings && (await tenVoices(recordings, RECORDING_SECONDS, 'music'));
   if (!recording) return '**Not measured:** the recording needs `../shared/audio` and ffmpeg.';
@@ -27,7 +27,7 @@ export async function measureThroughput(recordings: readonly LabelledRecording[]
     await service.diarize(recording.path, { model: SETTING });
     const pid = service.workerdPid();
     for (const count of AT_ONCE) {
-      say(`${count} jobs at once`);
+      logProgress(`${count} jobs at once`);
       const [from, cpuFrom] = [performance.now(), processCpuMs(pid)];
       const one = () => service.diarize(recording.path, { model: SETTING });
       const jobs = await Promise.all(Array.from({ length: count }, one));
@@ -54,8 +54,9 @@ function render(rounds: readonly Round[]): string {
       `${(Math.max(...walls) / 1000).toFixed(1)} s`,
     ];
   });
-  return `Jobs of ${RECORDING_SECONDS / 60} minutes of MP3 each (44.1 kHz stereo), ${SETTING}, created at the same moment; one local workerd, whose one thread computes one
-analysis at a time. The platform runs as many isolates as there are messages, up to 250.
+  return `Jobs of ${RECORDING_SECONDS / 60} minutes of MP3 each (44.1 kHz stereo), ${SETTING}, created at the same
+moment; one local workerd, whose one thread computes one analysis at a time. The platform runs one isolate for each
+message, up to 250.
 
 ${table(['jobs at once', 'all done after', '× real time, all together', '× real time of the CPU', 'a job, median', 'a job, longest'], rows, 0)}`;
 }

@@ -10,10 +10,10 @@ import { liveEngine } from './live/observe.ts';
 import { finish, keptPart, packOfService, pldaOf } from './pipeline.ts';
 import { type LabelledRecording, loadFolder } from './recordings.ts';
 import { table } from './report.ts';
-import { say, sharedPath } from './shared.ts';
+import { logProgress, sharedPath } from './shared.ts';
 
 /**
- * Levenshtein distance of two lists of words: the fewest insertions, deletions and substitutions that make one of the
+ * Levenshtein distance of two lists of words: the fewest insertions, deletions and substitutions that turn one into the
  * other.
  */
 export function editDistance(a: readonly string[], b: readonly string[]): number {
@@ -65,12 +65,13 @@ export async function measureTranscription(): Promise<string> {
     const folder = sharedPath('audio', name);
     if (folder) rows.push(await judgeFolder(folder, name));
   }
-  return `Reference words with known speakers and times, assigned to speakers by \`src/transcription\`. Recognition errors have no
-influence. Generated: ${CONVERSATIONS} conversations of 60 sentences (\`test/helpers/conversation.ts\`). Every third
-sentence overlaps with the one before; the edges of the turns have errors of up to 0.1 s. Labelled recordings of
-\`../shared/audio\`: the true turns are filled with words of ${WORD_SECONDS} s, and the turns of precision-2 are used,
-so errors of the diarization count. In overlap: a word of another speaker at the same time. cpWER: word errors of the
-concatenated text of each speaker, with the best mapping of speakers.
+  return `Reference words with known speakers and times, assigned to speakers by \`src/transcription\`. Recognition
+errors have no influence. Generated: ${CONVERSATIONS} conversations of 60 sentences
+(\`test/helpers/conversation.ts\`). Every third sentence overlaps with the one before; the edges of the turns have
+errors of up to 0.1 s. Labelled recordings of \`../shared/audio\`: the true turns are filled with words of
+${WORD_SECONDS} s, and the turns of precision-2 are used, so errors of the diarization count. In overlap: a word of
+another speaker at the same time. cpWER: word errors of the concatenated text of each speaker, with the best mapping of
+speakers.
 
 ${table(['', 'words alone', 'right', 'in overlap', 'right', 'cpWER'], rows)}`;
 }
@@ -88,7 +89,7 @@ async function judgeFolder(folder: string, name: string): Promise<string[]> {
   const [engine, plda, settings] = [await liveEngine(pack), pldaOf(pack), settingsOf('precision-2')];
   const score = emptyScore();
   for (const recording of await loadFolder(folder, 'generated', nodeAudio())) {
-    say(join(name, recording.name));
+    logProgress(join(name, recording.name));
     const part = await keptPart(recording.samples, engine, pack, settings);
     const output = await finish(part, recording.samples.length, settings, plda);
     const labels = [...new Set((output?.diarization ?? []).map(({ speaker }) => speaker))];
@@ -142,17 +143,18 @@ async function judge(words: readonly KnownWord[], turns: SpeakerTurns, score: Sc
     count.all++;
     if (found[index] === speakerOf[people.indexOf(word.by)]) count.right++;
   });
-  const said = (isOf: (index: number) => boolean) => words.filter((_, index) => isOf(index)).map(({ text }) => text);
+  const textsOf = (isIncluded: (index: number) => boolean) =>
+    words.filter((_, index) => isIncluded(index)).map(({ text }) => text);
   const taken = new Set(speakerOf);
   people.forEach((person, at) => {
-    const reference = said((index) => words[index].by === person);
+    const reference = textsOf((index) => words[index].by === person);
     score.errors += editDistance(
       reference,
-      said((index) => found[index] === speakerOf[at]),
+      textsOf((index) => found[index] === speakerOf[at]),
     );
   });
   for (let speaker = 0; speaker < speakers; speaker++) {
-    if (!taken.has(speaker)) score.errors += said((index) => found[index] === speaker).length;
+    if (!taken.has(speaker)) score.errors += textsOf((index) => found[index] === speaker).length;
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Speed and memory of the wasm adapters, one thread, in Node: `npx tsx bench/wasm.ts`. Prints a Markdown table.
- * Decoding repeats the packets of the small fixtures in test/fixtures/audio; × means seconds of audio a second of time.
+ * Speed and memory of the WebAssembly adapters in Node, one thread: `npx tsx bench/wasm.ts` prints a Markdown table.
+ * Decoding repeats the packets of fixtures in test/fixtures/audio; × means seconds of audio per second.
  */
 import { readFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
@@ -61,7 +61,7 @@ function measureDsp(): void {
   const start = dsp.memoryBytes();
   const noise = Float32Array.from({ length: 160000 }, (_, i) => Math.sin(i * i));
   for (const rateHz of [8000, 11025, 22050, 44100, 44101, 48000, 96000, 192000]) {
-    // As many as jobs give it at once: seven frames of MP3.
+    // The block size of jobs: seven frames of MP3.
     const block = noise.subarray(0, 8064);
     row(`resample ${rateHz} Hz to 16 kHz`, 60, () => {
       const resampler = dsp.resampler.open(rateHz, 0, 0);

@@ -1,6 +1,6 @@
 """Worker processes of the preparing steps.
 
-One that is killed ends the step with an error; `multiprocessing.Pool` would wait for its work for ever.
+If one is killed, the step ends with an error; `multiprocessing.Pool` would wait forever.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,11 +12,12 @@ from multiprocessing import get_context
 
 @contextmanager
 def workers(count: int, start: Callable | None = None, arguments: tuple = (), method: str | None = None) -> Iterator[ProcessPoolExecutor]:
-    """`count` processes that call `start(*arguments)` first; `map` of the pool gives results in the order of what it is given."""
+    """`count` processes that call `start(*arguments)` first; `map` of the pool gives results in the order of its
+    input."""
     pool = ProcessPoolExecutor(count, get_context(method), start, arguments)
     try:
         yield pool
     except BrokenProcessPool:
-        raise SystemExit("a worker process ended early. Where no error stands above, it was killed, probably for memory: run again with fewer --processes") from None
+        raise SystemExit("a worker process ended early. Without an error above, it was killed, probably for lack of memory: use fewer --processes") from None
     finally:
         pool.shutdown(cancel_futures=True)

@@ -1,13 +1,13 @@
-/** One coding in one container, with the rates and channel counts at which it is measured. */
+/** A coding in a container, with the sample rates and channel counts to measure. */
 export interface FormatCase {
   readonly container: string;
   readonly coding: string;
-  /** Ending of the file, by which ffmpeg chooses the container. */
+  /** File extension, by which ffmpeg chooses the container. */
   readonly extension: string;
-  /** Arguments of the encoder: of ffmpeg, or of the named tool with IN and OUT for the files. */
+  /** Arguments of ffmpeg, or of the named tool with IN and OUT for the files. */
   readonly encode: readonly string[];
   readonly tool?: 'fdkaac';
-  /** A file of `test/fixtures/formats` instead, where no common tool codes it. */
+  /** A file of `test/fixtures/formats`, used if no common tool encodes this. */
   readonly fixture?: string;
   readonly ratesHz: readonly number[];
   readonly channels: readonly number[];
@@ -46,9 +46,9 @@ function plain(container: string, extension: string, codecs: readonly string[]):
 }
 
 /**
- * Codings that any container holds in the same way: all rates in one and two channels, and many channels at one rate.
+ * Cases of a coding: all rates with one and two channels, and surround channels at one rate.
  */
-const everywhere = (
+const withSurround = (
   container: string,
   extension: string,
   coding: string,
@@ -62,10 +62,10 @@ const everywhere = (
 const AAC = ['-c:a', 'aac'];
 const OPUS = ['-c:a', 'libopus'];
 const VORBIS = ['-c:a', 'libvorbis'];
-/** A picture ten times a second beside the sound. */
+/** Video with ten frames a second in addition to the sound. */
 const FILM = ['-f', 'lavfi', '-i', 'testsrc=s=64x64:r=10', '-shortest', '-c:v'];
 
-/** What is measured. Containers that the service does not read yet give no row. */
+/** Formats to measure. Containers that the service cannot read give no row. */
 export const CASES: readonly FormatCase[] = [
   ...plain('WAV', 'wav', [
     'pcm_s16le',
@@ -96,14 +96,14 @@ export const CASES: readonly FormatCase[] = [
     'pcm_alaw',
     'pcm_mulaw',
   ]),
-  ...everywhere('CAF', 'caf', 'alac', ['-c:a', 'alac'], SOME_RATES),
+  ...withSurround('CAF', 'caf', 'alac', ['-c:a', 'alac'], SOME_RATES),
   by('CAF', 'caf', 'adpcm_ima_qt', ['-c:a', 'adpcm_ima_qt'], [8000, 22050, 44100], STEREO),
   by('FLAC', 'flac', 'flac, 16 bits', ['-c:a', 'flac', '-sample_fmt', 's16'], ALL_RATES, ALL_CHANNELS),
   by('FLAC', 'flac', 'flac, 24 bits', ['-c:a', 'flac', '-sample_fmt', 's32'], SOME_RATES, [1, 8]),
   by('MP3', 'mp3', 'mp3, constant', ['-c:a', 'libmp3lame', '-b:a', '64k'], MPEG_RATES, STEREO),
   by('MP3', 'mp3', 'mp3, variable', ['-c:a', 'libmp3lame', '-q:a', '4'], MPEG_RATES, STEREO),
   by('MP2', 'mp2', 'mp2', ['-c:a', 'mp2'], LAYER2_RATES, STEREO),
-  ...everywhere('ADTS', 'aac', 'aac', AAC, AAC_RATES),
+  ...withSurround('ADTS', 'aac', 'aac', AAC, AAC_RATES),
   by('ADTS', 'aac', 'aac without noise substitution', [...AAC, '-aac_pns', '0'], [16000, 44100], ALL_CHANNELS),
   {
     ...by(
@@ -129,8 +129,8 @@ export const CASES: readonly FormatCase[] = [
   },
   { ...by('AMR', 'amr', 'amr-nb', [], [8000], [1]), fixture: 'amr-nb-8000-mono.amr' },
   { ...by('AMR', 'amr', 'amr-wb', [], [16000], [1]), fixture: 'amr-wb-16000-mono.amr' },
-  ...everywhere('M4A', 'm4a', 'aac', AAC, AAC_RATES),
-  ...everywhere('M4A', 'm4a', 'alac', ['-c:a', 'alac'], ALL_RATES),
+  ...withSurround('M4A', 'm4a', 'aac', AAC, AAC_RATES),
+  ...withSurround('M4A', 'm4a', 'alac', ['-c:a', 'alac'], ALL_RATES),
   {
     ...by('M4A', 'm4a', 'HE-AAC', ['-p', '5', '-b', '48000', '-o', 'OUT', 'IN'], [32000, 44100, 48000], STEREO),
     tool: 'fdkaac',
@@ -166,7 +166,7 @@ export const CASES: readonly FormatCase[] = [
   by('WebM', 'webm', 'opus', OPUS, [48000], ALL_CHANNELS),
   by('WebM', 'webm', 'vorbis', VORBIS, [44100], STEREO),
   by('WebM', 'webm', 'opus, with pictures', [...FILM, 'libvpx', ...OPUS], [48000], STEREO),
-  ...everywhere('OGG', 'ogg', 'vorbis', VORBIS, ALL_RATES),
+  ...withSurround('OGG', 'ogg', 'vorbis', VORBIS, ALL_RATES),
   by('OGG', 'opus', 'opus', OPUS, [48000], ALL_CHANNELS),
   by('OGG', 'opus', 'opus, 16 kbit/s speech', [...OPUS, '-b:a', '16k', '-application', 'voip'], [48000], STEREO),
   by('OGG', 'oga', 'flac', ['-c:a', 'flac'], [8000, 44100], [1, 6]),

@@ -9,21 +9,21 @@ import { Decoding } from '../../src/audio/decode.ts';
 import { type AudioPorts, type Checkpoint, openPart, Recording } from '../../src/audio/recording.ts';
 import type { FormatCase } from './cases.ts';
 
-/** How one decode compares with another of the same recording. */
+/** Comparison of two decodes of a recording. */
 export interface Comparison {
-  /** Signal-to-noise ratio in dB at the best offset; infinite when every sample is the same. */
+  /** Signal-to-noise ratio in dB at the best offset; infinite if all samples are equal. */
   readonly snrDb: number;
-  /** Samples that ours is longer. */
+  /** Length of ours minus that of the reference. */
   readonly extraSamples: number;
-  /** Samples that ours is late. */
+  /** Delay of ours, samples. */
   readonly offsetSamples: number;
 }
 
-/** Offsets that are tried, samples either way. */
+/** Largest offset of the search, samples in either direction. */
 const MAX_OFFSET = 4096;
-/** Samples that the search for the offset looks at. */
+/** Samples that the search for the offset compares. */
 const WINDOW = 16384;
-/** From here on an offset of 0 needs no search. */
+/** At this ratio the offset is 0 without a search. */
 const CLEAR_SNR_DB = 20;
 
 /** Compares `ours` with `reference`, both mono at one rate. */
@@ -37,7 +37,7 @@ export function compare(ours: Float32Array, reference: Float32Array): Comparison
   };
 }
 
-/** Power of `reference` over the power of the difference where both are, with `ours` shifted back by `offset`. */
+/** Ratio of the powers of `reference` and of the difference, where both exist, with `ours` advanced by `offset`. */
 function snrDb(ours: Float32Array, reference: Float32Array, offset: number): number {
   const from = Math.max(0, -offset);
   const to = Math.min(reference.length, ours.length - offset);
@@ -51,7 +51,7 @@ function snrDb(ours: Float32Array, reference: Float32Array, offset: number): num
   return 10 * Math.log10(signal / noise);
 }
 
-/** The offset with the largest correlation over a window in the middle. */
+/** Offset with the largest correlation over a window in the middle. */
 function bestOffset(ours: Float32Array, reference: Float32Array): number {
   const length = Math.min(WINDOW, reference.length);
   const start = Math.floor((reference.length - length) / 2);
@@ -70,7 +70,7 @@ function bestOffset(ours: Float32Array, reference: Float32Array): number {
   return best;
 }
 
-/** Largest difference of two decodes of the same length, relative to full scale; a different length counts as 1. */
+/** Largest difference of two decodes, relative to full scale; 1 for different lengths. */
 export function worstDifference(a: Float32Array, b: Float32Array): number {
   if (a.length !== b.length) return 1;
   let worst = 0;
@@ -78,10 +78,10 @@ export function worstDifference(a: Float32Array, b: Float32Array): number {
   return worst;
 }
 
-/** Longest raw decode of ffmpeg taken, bytes. */
+/** Maximum of ffmpeg's raw output. */
 const MAX_OUTPUT_BYTES = 1 << 30;
 
-/** First line of what the tool says of its version; undefined when it is not installed. */
+/** First line of the tool's version text; undefined if it is not installed. */
 export function toolVersion(tool: string): string | undefined {
   try {
     return execFileSync(tool, ['-version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
@@ -92,7 +92,7 @@ export function toolVersion(tool: string): string | undefined {
   }
 }
 
-/** Whether a tool is there, whatever it says to a question for help. */
+/** Whether a tool is installed; the exit status of `--help` does not matter. */
 export function isInstalled(tool: string): boolean {
   return (
     (spawnSync(tool, ['--help'], { stdio: 'ignore' }).error as NodeJS.ErrnoException | undefined)?.code !== 'ENOENT'
@@ -108,7 +108,7 @@ const ffmpeg = (...args: readonly string[]): Buffer =>
 const floats = (bytes: Buffer): Float32Array =>
   new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength - (bytes.byteLength % 4)));
 
-/** Speech at the given rate, with channels that differ in loudness and delay, as a WAV file of 24 bits. */
+/** Writes speech at the given rate, with channels of different loudness and delay, as a 24-bit WAV file. */
 export function writeSource(path: string, speech: string, seconds: number, rateHz: number, channels: number): void {
   const mono = floats(
     ffmpeg(
@@ -137,7 +137,7 @@ export function writeSource(path: string, speech: string, seconds: number, rateH
   rmSync(raw);
 }
 
-/** Codes the source; the path of the file. */
+/** Encodes the source. @returns path of the file */
 export function encode(folder: string, source: string, { tool, encode, extension }: FormatCase): string {
   const path = join(folder, `coded.${extension}`);
   if (!tool) ffmpeg('-i', source, ...encode, path);
@@ -152,7 +152,7 @@ export function encode(folder: string, source: string, { tool, encode, extension
   return path;
 }
 
-/** ffmpeg decodes layer II in 16 bits unless told otherwise. */
+/** ffmpeg's default decoder of layer II has 16 bits. */
 function decoderOf(path: string): readonly string[] {
   const entry = ['-v', 'error', '-select_streams', 'a:0', '-show_entries', 'stream=codec_name', '-of', 'csv=p=0', path];
   return execFileSync('ffprobe', entry, { encoding: 'utf8' }).trim().split('\n')[0] === 'mp2'
@@ -160,11 +160,11 @@ function decoderOf(path: string): readonly string[] {
     : [];
 }
 
-/** Channels counted when nobody says which they are: a layout that ffmpeg guesses would count too. */
+/** Keeps ffmpeg from guessing a channel layout: a guessed low-frequency channel would be left out. */
 const NO_GUESS = ['-guess_layout_max', '0'];
 const EXTENSIBLE = 0xfffe;
-/** Number of the low-frequency channel's bit in a mask. */
-const EFFECTS = 3;
+/** Bit of the low-frequency channel in a mask. */
+const LOW_FREQUENCY_BIT = 3;
 
 interface NativeSound {
   readonly mono: Float32Array;
@@ -173,25 +173,26 @@ interface NativeSound {
 }
 
 /**
- * A float WAV file of ffmpeg's as mono: the mean of its channels without low-frequency effects, where its mask tells
- * them.
+ * A float WAV file of ffmpeg as mono: the mean of its channels, without the low-frequency channel if the mask names it.
  */
 export function monoOfWav(bytes: Buffer): NativeSound {
   const channels = bytes.readUInt16LE(22);
   const mask = bytes.readUInt16LE(20) === EXTENSIBLE ? bytes.readUInt32LE(40) : 0;
   const named = Array.from({ length: 32 }, (_, bit) => bit).filter((bit) => (mask >>> bit) & 1);
-  const heard = Array.from({ length: channels }, (_, c) => c).filter((c) => channels <= 2 || named[c] !== EFFECTS);
+  const averaged = Array.from({ length: channels }, (_, c) => c).filter(
+    (c) => channels <= 2 || named[c] !== LOW_FREQUENCY_BIT,
+  );
   const interleaved = floats(bytes.subarray(bytes.indexOf('data', 36, 'latin1') + 8));
   const mono = new Float32Array(Math.floor(interleaved.length / channels));
   for (let i = 0; i < mono.length; i++) {
     let sum = 0;
-    for (const c of heard) sum += interleaved[i * channels + c];
-    mono[i] = sum / heard.length;
+    for (const c of averaged) sum += interleaved[i * channels + c];
+    mono[i] = sum / averaged.length;
   }
   return { mono, rateHz: bytes.readUInt32LE(24), channels };
 }
 
-/** What ffmpeg decodes a file to: mono at its own rate. */
+/** Decodes a file with ffmpeg. @returns mono at the file's rate */
 export function decodeNative(path: string): NativeSound {
   const folder = mkdtempSync(join(tmpdir(), 'rollcall-native-'));
   const wav = join(folder, 'native.wav');
@@ -213,11 +214,11 @@ async function collect(blocks: AsyncIterable<Float32Array>): Promise<Float32Arra
   return all;
 }
 
-/** The head of a recording. */
+/** Opens a recording with the service's code. */
 export const openOurs = (source: ByteSource, ports: AudioPorts): Promise<AudioResult<Part>> =>
   openPart(new BlockReader(source), ports.decoder);
 
-/** Mono at the recording's own rate. */
+/** Decodes a recording with the service's code. @returns mono at the recording's rate */
 export async function decodeOurs(source: ByteSource, ports: AudioPorts): Promise<Float32Array> {
   const reader = new BlockReader(source);
   const part = await openPart(reader, ports.decoder);
@@ -227,18 +228,18 @@ export async function decodeOurs(source: ByteSource, ports: AudioPorts): Promise
 
 interface Reads {
   readonly whole: Float32Array;
-  /** The same, where another process continues near the end. */
+  /** `whole` with its end read by a resumed reader. */
   readonly resumed: Float32Array;
-  /** Seconds of audio a second of time, decoding and resampling to 16 kHz in one piece. */
+  /** Seconds of audio per second, decoding and resampling to 16 kHz in one run. */
   readonly speed: number;
 }
 
-/** Where the second process resumes: after the first decoder restart. */
+/** Position of the resumed reader: after the first decoder restart. */
 const RESUME_SHARE = 0.95;
-/** The quickest of so many reads counts. */
+/** Number of reads, of which the fastest counts. */
 const RUNS = 2;
 
-/** Reads the recording at 16 kHz in one piece, and in two. */
+/** Reads the recording at 16 kHz as a whole, and interrupted and resumed. */
 export async function readBothWays(source: ByteSource, ports: AudioPorts): Promise<Reads> {
   let whole: Float32Array = new Float32Array(0);
   let bestMs = Number.POSITIVE_INFINITY;

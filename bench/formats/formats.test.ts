@@ -16,7 +16,7 @@ const row: Row = {
   shardDifference: 0,
 };
 
-it('rows come back as they were written', () => {
+it('reads the rows that were written', () => {
   const folder = mkdtempSync(join(tmpdir(), 'rollcall-rows-'));
   const path = join(folder, 'rows.csv');
   const rows = [
@@ -29,7 +29,7 @@ it('rows come back as they were written', () => {
   rmSync(folder, { recursive: true });
 });
 
-it('the table has the worst of each coding', () => {
+it('shows the worst row of each coding in the table', () => {
   const text = rowsTable([
     row,
     { ...row, rateHz: 8000, snrDb: 90, extraSamples: -5, speed: 100, shardDifference: 0.1 },

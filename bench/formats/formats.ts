@@ -5,7 +5,7 @@ import { nodeAudio } from '../../client/audio/ports.ts';
 import { projectDir } from '../../client/local/paths.ts';
 import { bytesSource } from '../../src/platform/r2-objects.ts';
 import { table } from '../report.ts';
-import { say } from '../shared.ts';
+import { logProgress } from '../shared.ts';
 import { CASES, type FormatCase } from './cases.ts';
 import {
   type Comparison,
@@ -21,15 +21,15 @@ import {
   writeSource,
 } from './decodings.ts';
 
-/** One recording that was decoded both ways. */
+/** A recording that was decoded by the service's code and by ffmpeg. */
 export interface Row extends Comparison {
   readonly container: string;
   readonly coding: string;
   readonly rateHz: number;
   readonly channels: number;
-  /** Seconds of audio a second of time. */
+  /** Seconds of audio per second. */
   readonly speed: number;
-  /** Largest difference between the parts of a sharded read and the whole, relative to full scale. */
+  /** Largest difference of a resumed read to a whole one, relative to full scale. */
   readonly shardDifference: number;
 }
 
@@ -37,7 +37,7 @@ const HEAD = 'container,coding,rate_hz,channels,snr_db,extra_samples,offset_samp
 
 const decibels = (value: number): string => (value === Number.POSITIVE_INFINITY ? 'exact' : value.toFixed(0));
 
-/** All rows as comma-separated values, one a line. */
+/** Writes rows as comma-separated values. */
 export function writeRows(path: string, rows: readonly Row[]): void {
   const lines = rows.map((row) =>
     [
@@ -55,7 +55,7 @@ export function writeRows(path: string, rows: readonly Row[]): void {
   writeFileSync(path, `${[HEAD, ...lines].join('\n')}\n`);
 }
 
-/** What `writeRows` wrote; nothing where there is no such file. */
+/** Reads rows of `writeRows`; empty if the file does not exist. */
 export function readRows(path: string): Row[] {
   if (!existsSync(path)) return [];
   return readFileSync(path, 'utf8')
@@ -80,7 +80,7 @@ export function readRows(path: string): Row[] {
     });
 }
 
-/** One line for each coding in each container, with the worst of its rows. */
+/** A table with a line for each coding and container, with the worst of its rows. */
 export function rowsTable(rows: readonly Row[]): string {
   const groups = new Map<string, Row[]>();
   for (const row of rows) groups.set(keyOf(row), [...(groups.get(keyOf(row)) ?? []), row]);
@@ -116,11 +116,11 @@ function summarise(rows: readonly Row[]): string[] {
 
 /** Long enough to include the decoder restart at 90 s, which is also where the resumed decoding starts. */
 const SECONDS = 110;
-/** Recordings with more samples than that a second, over all channels, are shorter. */
+/** Recordings with more samples per second, over all channels, are shorter. */
 const MANY_SAMPLES = 100_000;
 const SHORT_SECONDS = 6;
 const SPEECH = join(projectDir, 'test/fixtures/conversation.mp3');
-/** Every single measurement, beside the report. */
+/** File of all measurements. */
 const DETAILS = join(projectDir, 'bench/formats/results.csv');
 
 type Measurement = Omit<Row, 'container' | 'coding'>;
@@ -130,13 +130,12 @@ interface Refused {
 }
 
 /**
- * Codes speech in every format, decodes it with the service's code and with ffmpeg, and compares. `ROLLCALL_FORMATS`, a
- * regular expression, measures only the codings whose name it matches (`^MP4`, `HE-AAC`); the others keep their older
- * rows.
+ * Encodes speech in every format, decodes it with the service's code and with ffmpeg, and compares. `ROLLCALL_FORMATS`,
+ * a regular expression (`^MP4`, `HE-AAC`), limits the measurement to matching codings; others keep their older rows.
  */
 export async function measureFormats(): Promise<string> {
   const version = toolVersion('ffmpeg');
-  if (version === undefined) return 'ffmpeg is not installed: not measured.';
+  if (version === undefined) return '**Not measured:** ffmpeg is not installed.';
   const only = process.env.ROLLCALL_FORMATS === undefined ? undefined : new RegExp(process.env.ROLLCALL_FORMATS);
   const measured = new Map<string, Row[]>();
   const leftOut: string[] = [];
@@ -155,7 +154,7 @@ export async function measureFormats(): Promise<string> {
           'snrDb' in result ? [{ container: item.container, coding: item.coding, ...result }] : [],
         ),
       );
-      say(`  ${keyOf(item)}: ${measured.get(keyOf(item))?.length} of ${results.length}`);
+      logProgress(`  ${keyOf(item)}: ${measured.get(keyOf(item))?.length} of ${results.length}`);
     }
   } finally {
     rmSync(folder, { recursive: true });
@@ -195,12 +194,14 @@ async function measureFile(path: string): Promise<Measurement | Refused> {
 
 function render(version: string, rows: readonly Row[], leftOut: readonly string[], only: RegExp | undefined): string {
   const parts = [
-    `${SECONDS} s of speech (\`test/fixtures/conversation.mp3\`; ${SHORT_SECONDS} s where there are more than ${MANY_SAMPLES} samples a second) in channels of ` +
-      "different loudness and delay, coded on the spot, then decoded by the service's code and by native ffmpeg " +
-      `(${version.replace(/ Copyright.*/, '')}) to mono at the recording's rate. Each row has the worst of its rates and channel counts; ` +
-      "`formats/results.csv` has them all. SNR: our decode against ffmpeg's. Length and offset: samples that ours is longer and later. × real time: decoding and " +
-      'resampling to 16 kHz, one thread, in WebAssembly. Resumed: largest difference between the whole and what another process reads of its last twentieth, relative to full scale.',
-    ...(only ? [`Measured in this run: what matches \`${only.source}\`; the other rows are older.`] : []),
+    `${SECONDS} s of speech (\`test/fixtures/conversation.mp3\`; ${SHORT_SECONDS} s above ${MANY_SAMPLES} samples a ` +
+      "second) in channels of different loudness and delay, encoded in this run, then decoded by the service's code " +
+      `and by native ffmpeg (${version.replace(/ Copyright.*/, '')}) to mono at the recording's rate. Each row has ` +
+      'the worst of its rates and channel counts; `formats/results.csv` has all values. SNR: our decode against ' +
+      "ffmpeg's. Length and offset: samples by which ours is longer and later. × real time: decoding and resampling " +
+      'to 16 kHz, one thread, in WebAssembly. Resumed: largest difference, relative to full scale, between a whole ' +
+      'read and one whose last twentieth is read by a resumed reader.',
+    ...(only ? [`Measured in this run: rows that match \`${only.source}\`; the others are older.`] : []),
     rowsTable(rows),
   ];
   if (leftOut.length > 0) parts.push(`Not measured:\n\n${leftOut.map((line) => `- ${line}`).join('\n')}`);

@@ -3,7 +3,7 @@ import { LEAST_DECODER_BYTES } from '../lengths.ts';
 import { describeCommit, freePort, HeapProbe } from '../machine.ts';
 import { watchHeap } from '../memory.ts';
 import { table } from '../report.ts';
-import { say } from '../shared.ts';
+import { logProgress } from '../shared.ts';
 import { SETTINGS, type Setting } from '../speed.ts';
 import { jobTimes } from '../stages.ts';
 import {
@@ -13,11 +13,11 @@ import {
   firstShardSent,
   latencyCells,
   median,
+  runToSuccess,
   SETTING,
   sampleLatency,
   seconds,
   sinceCreated,
-  succeed,
 } from './job.ts';
 import { serveOrigin } from './origins.ts';
 
@@ -36,7 +36,7 @@ interface Measured {
   readonly besideMs: readonly number[];
 }
 
-/** A long recording over HTTP, beside other requests. */
+/** Measures a job on a long recording over HTTP, with concurrent requests. */
 export async function measureHour(recording: Recording, warmUp: string): Promise<string> {
   const measured: Measured[] = [];
   const service = await BenchService.start();
@@ -47,11 +47,11 @@ export async function measureHour(recording: Recording, warmUp: string): Promise
       const stopIdle = sampleLatency(service);
       await new Promise((wake) => setTimeout(wake, IDLE_MS));
       const idleMs = await stopIdle();
-      say(`${setting} on ${minutes(recording)} beside GET /v1/test`);
+      logProgress(`${setting} on ${minutes(recording)} beside GET /v1/test`);
       const origin = await serveOrigin(recording.path);
       const stop = sampleLatency(service);
       try {
-        const job = await succeed(service, origin, setting);
+        const job = await runToSuccess(service, origin, setting);
         measured.push({ setting, job, idleMs, besideMs: await stop() });
       } finally {
         await origin.close();
@@ -67,7 +67,7 @@ const minutes = (recording: Recording): string => `${(recording.seconds / 60).to
 
 function renderHour(recording: Recording, measured: readonly Measured[]): string {
   const row = (name: string, cell: (one: Measured) => string): string[] => [name, ...measured.map(cell)];
-  const ask = (name: string, of: (one: Measured) => readonly number[]): string[][] =>
+  const latencyRows = (name: string, of: (one: Measured) => readonly number[]): string[][] =>
     ['p50', 'p99', 'longest'].map((what, at) =>
       row(`\`GET /v1/test\` ${name}, ${what}`, (one) => latencyCells(of(one))[at]),
     );
@@ -77,17 +77,17 @@ function renderHour(recording: Recording, measured: readonly Measured[]): string
     row('created to the start of the first shard', ({ job }) => seconds(firstShardBegun(job))),
     row('created to all chunks stored', ({ job }) => seconds(sinceCreated(job, 'job_ingested'))),
     row('hand-overs of the ingest', ({ job }) => String(countOf(job.log, 'ingest_handed_over'))),
-    ...ask('beside the job', ({ besideMs }) => besideMs),
-    ...ask('of the idle service', ({ idleMs }) => idleMs),
+    ...latencyRows('beside the job', ({ besideMs }) => besideMs),
+    ...latencyRows('of the idle service', ({ idleMs }) => idleMs),
   ];
-  return `${minutes(recording)} (44.1 kHz stereo, 128 kbit/s) over HTTP from this machine, in one local workerd that a short job has
-warmed up. \`GET /v1/test\` is sent every 200 ms, whether the one before was answered or not. Times within a job are
-those at which lines of the Worker's log arrive.
+  return `${minutes(recording)} (44.1 kHz stereo, 128 kbit/s) over HTTP from this machine, in one local workerd that a
+short job has warmed up. \`GET /v1/test\` is sent every 200 ms, without waiting for earlier answers. Times within a job
+are those at which lines of the Worker's log arrive.
 
 ${table(['', ...measured.map(({ setting }) => setting)], rows)}`;
 }
 
-/** The same job in this checkout and in another one, in alternation. @param before root of the other checkout */
+/** Runs a job in this checkout and in another one, alternating. @param before root of the other checkout */
 export async function compareBefore(recording: Recording, warmUp: string, before: string): Promise<string> {
   const walls = new Map<Setting, { before: number[]; now: number[] }>(
     SETTINGS.map((setting) => [setting, { before: [], now: [] }]),
@@ -96,14 +96,14 @@ export async function compareBefore(recording: Recording, warmUp: string, before
   try {
     for (let run = 0; run < RUNS; run++) {
       for (const which of ['before', 'now'] as const) {
-        say(`${which}, run ${run + 1} of ${RUNS}`);
-        // Versions that copied recordings first in a local service read them in place with this, as deployments did.
+        logProgress(`${which}, run ${run + 1} of ${RUNS}`);
+        // Older local services copied recordings first; with this variable they read them in place, like deployments.
         const options = which === 'before' ? { root: before, vars: { COPY_SOURCES: '0' } } : {};
         const service = await BenchService.start(options);
         try {
           for (const [setting, times] of walls) {
             await service.diarize(warmUp, { model: setting });
-            times[which].push((await succeed(service, origin, setting)).wallMs);
+            times[which].push((await runToSuccess(service, origin, setting)).wallMs);
           }
         } finally {
           await service.stop();
@@ -119,8 +119,8 @@ export async function compareBefore(recording: Recording, warmUp: string, before
     seconds(median(times.now)),
     `**${(median(times.now) / median(times.before)).toFixed(2)}**`,
   ]);
-  return `The same job, ${RUNS} times in alternation with commit ${describeCommit(before)}, in a fresh service each, warmed up,
-without other requests: medians.
+  return `Medians of ${RUNS} runs, alternating with commit ${describeCommit(before)}, each in a fresh service that is
+warmed up, without other requests.
 
 ${table(['created to output', 'there', 'here', 'here ÷ there'], rows)}`;
 }
@@ -134,7 +134,7 @@ interface Ingested {
   readonly log: readonly LogEntry[];
 }
 
-/** Recordings that are as large, or as long, as they may be. */
+/** Measures the ingest of recordings of the maximum size or length. */
 export async function measureLarge(recordings: readonly NamedRecording[], warmUp: string): Promise<string> {
   const columns: string[][] = [];
   for (const recording of recordings) columns.push(await measureOne(recording, warmUp));
@@ -143,7 +143,7 @@ export async function measureLarge(recordings: readonly NamedRecording[], warmUp
     'seconds of audio a second',
     'hand-overs of the ingest',
     'copied first',
-    'shards done meanwhile',
+    'shards analysed meanwhile',
     '`GET /v1/test` beside it, p50',
     '`GET /v1/test` beside it, p99',
     '`GET /v1/test` beside it, longest',
@@ -151,9 +151,9 @@ export async function measureLarge(recordings: readonly NamedRecording[], warmUp
     'peak of the isolate, garbage included',
   ];
   const rows = names.map((name, row) => [name, ...columns.map((cells) => cells[row])]);
-  return `From the creation of a job to its last chunk, ${SETTING}, each in a fresh service that a short job has warmed up; the first
-shards are analysed beside it in the same thread. The job is canceled then. Memory in use was watched in a second run,
-with a garbage collection before every sample.
+  return `From the creation of a job to its last chunk, ${SETTING}, each in a fresh service that a short job has warmed
+up; the first shards are analysed in the same thread meanwhile. The job is then canceled. Memory in use was sampled in a
+second run, with a garbage collection before every sample.
 
 ${table(['', ...recordings.map(({ name }) => name)], rows)}`;
 }
@@ -173,11 +173,11 @@ async function measureOne(recording: NamedRecording, warmUp: string): Promise<st
       const createdAtMs = Date.parse((await service.cancel(jobId)).createdAt);
       return { ingestMs: sinceCreated({ log, createdAtMs }, 'job_ingested')!, log };
     };
-    say(`ingest of ${recording.name}`);
+    logProgress(`ingest of ${recording.name}`);
     const stop = sampleLatency(service);
     const { result, peak } = await watchHeap(probe, false, ingest);
     const latencies = latencyCells(await stop());
-    say('the same once more, collecting garbage before every sample');
+    logProgress('second run, with a garbage collection before every sample');
     const again = await watchHeap(probe, true, ingest);
     const shards = [...result.log, ...again.result.log].filter(({ event }) => event === 'shard_done');
     const wasm = Math.max(wasmBytes, ...shards.map((entry) => Number(entry.wasmBytes))) + LEAST_DECODER_BYTES;

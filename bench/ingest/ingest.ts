@@ -5,27 +5,27 @@ import { measureOdd, measureSlow } from './odd.ts';
 
 const HOUR = 3600;
 const TEN_MINUTES = 600;
-/** At 20 KiB/s it comes in a minute and a half. */
+/** Takes a minute and a half at 20 KiB/s. */
 const TWO_MINUTES = 120;
-/** A second more or less is another recording: its conversations come in another order. */
+/** A different length gives a different recording: its conversations have another order. */
 const OTHER_SECONDS = 1;
 /** WAV of 192 kHz, 24 bits and two channels: 1 GiB. */
 const GIB_SECONDS = 932;
 const DAY = 24 * HOUR;
 
-type Subpart = 'hour' | 'slow' | 'odd' | 'large' | 'before';
-const TITLES: Readonly<Record<Subpart, string>> = {
+type Subsection = 'hour' | 'slow' | 'odd' | 'large' | 'before';
+const TITLES: Readonly<Record<Subsection, string>> = {
   hour: 'An hour',
-  slow: 'Behind slow origins',
-  odd: 'Odd origins',
-  large: 'As large and as long as may be',
+  slow: 'After slow origins',
+  odd: 'Unusual origins',
+  large: 'Maximum size and length',
   before: 'Compared with another version',
 };
 
 /**
- * How recordings are read, through the real service. `ROLLCALL_LONGEST_HOURS` bounds them; `ROLLCALL_INGEST`, a
- * regular expression, measures
- * only the subparts that it matches (`hour|slow`); `ROLLCALL_BENCH_BEFORE` names another checkout to compare with.
+ * Measures the reading of recordings by the real service. `ROLLCALL_LONGEST_HOURS` bounds their length;
+ * `ROLLCALL_INGEST`, a regular expression (`hour|slow`), selects subsections; `ROLLCALL_BENCH_BEFORE` names another
+ * checkout for comparison.
  */
 export async function measureIngest(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
   if (!recordings) return '**Not measured:** the recordings need `../shared/audio`.';
@@ -35,7 +35,7 @@ export async function measureIngest(recordings: readonly LabelledRecording[] | u
   const warmUp = recordings[0].path;
   const mp3 = async (seconds: number): Promise<Recording> =>
     (await tenVoices(recordings, Math.min(seconds, longest), 'music')) ?? missing();
-  const measure: Readonly<Record<Subpart, () => Promise<string>>> = {
+  const measure: Readonly<Record<Subsection, () => Promise<string>>> = {
     hour: async () => measureHour(await mp3(HOUR), warmUp),
     slow: async () => measureSlow(await mp3(TEN_MINUTES), warmUp),
     odd: async () => {
@@ -60,9 +60,9 @@ export async function measureIngest(recordings: readonly LabelledRecording[] | u
   };
   const texts: string[] = [];
   try {
-    for (const [name, title] of Object.entries(TITLES) as [Subpart, string][]) {
-      const isWanted = only?.test(name) ?? true;
-      const text = isWanted
+    for (const [name, title] of Object.entries(TITLES) as [Subsection, string][]) {
+      const isSelected = only?.test(name) ?? true;
+      const text = isSelected
         ? await measure[name]()
         : `**Not measured in this run** (\`ROLLCALL_INGEST=${only?.source}\`).`;
       texts.push(`### ${title}\n\n${text}`);

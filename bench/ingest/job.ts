@@ -7,18 +7,18 @@ import type { Origin } from './origins.ts';
 
 export const SETTING = 'community-1';
 
-/** A job that has ended, whichever way. */
+/** A job that has ended. */
 export interface EndedJob {
-  /** Error code; `canceled` where it took too long. Undefined where it succeeded. */
+  /** Error code, or `canceled` if it took too long; undefined for a success. */
   readonly fault: string | undefined;
-  /** Undefined where it has none. */
+  /** Output of a success. */
   readonly output: DiarizeOutput | undefined;
   readonly createdAtMs: number;
   readonly wallMs: number;
   readonly log: readonly LogEntry[];
 }
 
-/** Runs a job to its end. @param limitMs after which it is canceled */
+/** Runs a job to its end. @param limitMs time after which it is canceled */
 export async function runJob(
   service: BenchService,
   { url }: Pick<Origin, 'url'>,
@@ -41,8 +41,8 @@ export async function runJob(
   };
 }
 
-/** The same where it must succeed. @throws Error when it does not */
-export async function succeed(
+/** Runs a job to its end. @throws Error if it does not runToSuccess */
+export async function runToSuccess(
   service: BenchService,
   origin: Pick<Origin, 'url'>,
   model?: 'precision-2' | 'community-1',
@@ -52,7 +52,7 @@ export async function succeed(
   return job;
 }
 
-/** Milliseconds from created to the first line of that kind; undefined where there is none. */
+/** Milliseconds from created to the first log line of the event; undefined if there is none. */
 export function sinceCreated(
   { log, createdAtMs }: Pick<EndedJob, 'log' | 'createdAtMs'>,
   event: string,
@@ -62,7 +62,7 @@ export function sinceCreated(
 }
 
 /**
- * Milliseconds from created to the message of the first shard; a short recording sends all of its shards at the end.
+ * Milliseconds from created to the message of the first shard. For a short recording, all messages are sent at the end.
  */
 export const firstShardSent = (job: Pick<EndedJob, 'log' | 'createdAtMs'>): number | undefined =>
   sinceCreated(job, 'first_shard_ready') ?? sinceCreated(job, 'job_ingested');
@@ -85,22 +85,22 @@ export function median(values: readonly number[]): number {
 }
 
 const EVERY_MS = 200;
-/** How undici says that the other side closed a connection that was idle. */
+/** Errors of undici for a connection that the server closed while idle. */
 const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 const HEADERS_TIMEOUT_MS = 300_000;
 
 /**
- * Sends `GET /v1/test` every 200 ms, whether the one before was answered or not, so that a time of silence counts
- * with every request in it.
+ * Sends `GET /v1/test` every 200 ms without waiting for earlier answers, so that a blocked time counts with every
+ * request in it.
  *
- * @returns ends it and gives the time of every answer, in milliseconds
+ * @returns a function that ends the requests and returns the latency of every answer
  */
 export function sampleLatency({ url, key }: { readonly url: string; readonly key: string }): () => Promise<number[]> {
   const pool = new Pool(url, { connections: 64, pipelining: 1, headersTimeout: HEADERS_TIMEOUT_MS });
   const latenciesMs: number[] = [];
   const answers = new Set<Promise<void>>();
   const faults: unknown[] = [];
-  const ask = async (isFirst = true): Promise<void> => {
+  const request = async (isFirst = true): Promise<void> => {
     try {
       const headers = { Authorization: `Bearer ${key}` };
       const { statusCode, body } = await pool.request({ method: 'GET', path: '/v1/test', headers });
@@ -108,12 +108,12 @@ export function sampleLatency({ url, key }: { readonly url: string; readonly key
       if (statusCode !== 200) throw new Error(`GET /v1/test answered ${statusCode}`);
     } catch (error) {
       if (!isFirst || !CLOSED.has((error as { code?: string }).code ?? '')) throw error;
-      await ask(false);
+      await request(false);
     }
   };
   const timer = setInterval(() => {
     const from = performance.now();
-    const answer = ask().then(
+    const answer = request().then(
       () => void latenciesMs.push(performance.now() - from),
       (error: unknown) => void faults.push(error),
     );
@@ -129,7 +129,7 @@ export function sampleLatency({ url, key }: { readonly url: string; readonly key
   };
 }
 
-/** p50, p99 and the longest, for a table. */
+/** Table cells: p50, p99 and maximum. */
 export function latencyCells(latenciesMs: readonly number[]): string[] {
   if (latenciesMs.length === 0) return ['–', '–', '–'];
   const longest = Math.max(...latenciesMs);

@@ -3,15 +3,15 @@ import { closeSync, existsSync, openSync, readFileSync, renameSync, writeSync } 
 import { basename, extname, join } from 'node:path';
 import { BenchService } from '../bench-service.ts';
 import { table } from '../report.ts';
-import { cacheDir, say } from '../shared.ts';
+import { cacheDir, logProgress } from '../shared.ts';
 import type { Recording } from './hour.ts';
-import { countOf, firstShardSent, median, runJob, SETTING, seconds, succeed } from './job.ts';
+import { countOf, firstShardSent, median, runJob, runToSuccess, SETTING, seconds } from './job.ts';
 import { type Origin, type OriginOptions, serveOrigin } from './origins.ts';
 
-/** Where the index of an MP4 lies. */
+/** Position of the index in an MP4. */
 type IndexPlace = 'first' | 'last';
 
-/** The recording as AAC in MP4, by ffmpeg, kept in the cache. */
+/** The recording as AAC in MP4, from the cache or by ffmpeg. */
 function asMp4(recording: string, index: IndexPlace): string {
   const path = join(cacheDir(), `${basename(recording, extname(recording))}-moov-${index}.mp4`);
   if (existsSync(path)) return path;
@@ -23,8 +23,7 @@ function asMp4(recording: string, index: IndexPlace): string {
 }
 
 /**
- * A copy of an MP4 with its index last, with a `free` box in front of the index that makes it so large. Sparse on the
- * disk.
+ * A copy of an MP4 whose index is last, enlarged by a `free` box before the index. A sparse file.
  */
 function padded(mp4: string, sizeBytes: number): string {
   const path = join(cacheDir(), `${basename(mp4, '.mp4')}-${sizeBytes}.mp4`);
@@ -45,7 +44,7 @@ function padded(mp4: string, sizeBytes: number): string {
   return path;
 }
 
-/** Where the last box begins. @throws Error when it is another */
+/** Offset of the last box. @throws Error if it has another type */
 function lastBox(bytes: Buffer, type: string): number {
   for (let at = 0; ; ) {
     const size = bytes.readUInt32BE(at);
@@ -68,15 +67,14 @@ interface Case {
   readonly name: string;
   readonly path: string;
   readonly options?: OriginOptions;
-  /** Whose turns, from a plain origin, this one's should be. */
-  readonly like: string;
+  /** Recording whose turns, from a plain origin, are expected. */
+  readonly expectedOf: string;
 }
 
 /**
- * Origins that are not plain.
+ * Measures jobs with unusual origins.
  *
- * @param recordings `whole`; `other`, which is there at first where a file changes; `short`, for the origin that is
- * slow
+ * @param recordings `whole`; `other`, the first version of a file that changes; `short`, for the slow origin
  */
 export async function measureOdd(
   { whole, other, short }: Readonly<Record<'whole' | 'other' | 'short', Recording>>,
@@ -86,25 +84,30 @@ export async function measureOdd(
   const [first, last] = [asMp4(mp3, 'first'), asMp4(mp3, 'last')];
   const large = padded(last, LARGEST_BYTES);
   const cases: readonly Case[] = [
-    { name: 'plain: ranges, length, ETag', path: mp3, like: mp3 },
-    { name: 'no ranges', path: mp3, options: { hasRanges: false }, like: mp3 },
-    { name: 'no validator', path: mp3, options: { hasValidator: false }, like: mp3 },
-    { name: 'chunked, without a length', path: mp3, options: { hasLength: false }, like: mp3 },
-    { name: 'closes the connection every 5 MB', path: mp3, options: { cutEveryBytes: CUT_BYTES }, like: mp3 },
-    { name: 'another recording from half-way on', path: other.path, options: { changesTo: mp3 }, like: mp3 },
+    { name: 'plain: ranges, length, ETag', path: mp3, expectedOf: mp3 },
+    { name: 'no ranges', path: mp3, options: { hasRanges: false }, expectedOf: mp3 },
+    { name: 'no validator', path: mp3, options: { hasValidator: false }, expectedOf: mp3 },
+    { name: 'chunked, without a length', path: mp3, options: { hasLength: false }, expectedOf: mp3 },
+    { name: 'closes the connection every 5 MB', path: mp3, options: { cutEveryBytes: CUT_BYTES }, expectedOf: mp3 },
+    { name: 'another recording after the first half', path: other.path, options: { changesTo: mp3 }, expectedOf: mp3 },
     {
       name: `${(short.seconds / 60).toFixed(0)} min at 20 KiB/s`,
       path: short.path,
       options: { bytesPerSecond: SLOW_BYTES_PER_SECOND },
-      like: short.path,
+      expectedOf: short.path,
     },
-    { name: 'never ends, a radio by its headers', path: mp3, options: { isEndless: true, isRadio: true }, like: mp3 },
-    { name: 'never ends, and does not say so', path: mp3, options: { isEndless: true }, like: mp3 },
-    { name: 'MP4, index first', path: first, like: first },
-    { name: 'MP4, index last', path: last, like: first },
-    { name: 'MP4, index last, no ranges', path: last, options: { hasRanges: false }, like: first },
-    { name: 'MP4 of 1 GiB, index last', path: large, like: first },
-    { name: 'MP4 of 1 GiB, index last, no ranges', path: large, options: { hasRanges: false }, like: first },
+    {
+      name: 'endless, with the headers of a radio',
+      path: mp3,
+      options: { isEndless: true, isRadio: true },
+      expectedOf: mp3,
+    },
+    { name: 'endless, without these headers', path: mp3, options: { isEndless: true }, expectedOf: mp3 },
+    { name: 'MP4, index first', path: first, expectedOf: first },
+    { name: 'MP4, index last', path: last, expectedOf: first },
+    { name: 'MP4, index last, no ranges', path: last, options: { hasRanges: false }, expectedOf: first },
+    { name: 'MP4 of 1 GiB, index last', path: large, expectedOf: first },
+    { name: 'MP4 of 1 GiB, index last, no ranges', path: large, options: { hasRanges: false }, expectedOf: first },
   ];
   const rows: string[][] = [];
   const service = await BenchService.start();
@@ -112,14 +115,14 @@ export async function measureOdd(
     await service.raiseLimits();
     await service.diarize(warmUp, { model: SETTING });
     const turns = new Map<string, string>();
-    for (const like of new Set(cases.map((one) => one.like))) turns.set(like, await plainTurns(service, like));
-    for (const one of cases) rows.push(await measureCase(service, one, turns.get(one.like)!));
+    for (const path of new Set(cases.map(({ expectedOf }) => expectedOf)))
+      turns.set(path, await plainTurns(service, path));
+    for (const one of cases) rows.push(await measureCase(service, one, turns.get(one.expectedOf)!));
   } finally {
     await service.stop();
   }
-  return `Jobs of ${(whole.seconds / 60).toFixed(0)} minutes, ${SETTING}, one after the other in one service. The MP4 of 1
-GiB has a \`free\` box between sound and index. Copied: the service has copied the recording into its bucket and read
-the copy.
+  return `Jobs of ${(whole.seconds / 60).toFixed(0)} minutes, ${SETTING}, in sequence in one service. The MP4 of 1 GiB
+has a \`free\` box between sound and index. Copied: the service copied the recording into its bucket and read the copy.
 
 ${table(['origin', 'outcome', 'created to end', 'requests to the origin', 'copied'], rows, 2)}`;
 }
@@ -127,14 +130,14 @@ ${table(['origin', 'outcome', 'created to end', 'requests to the origin', 'copie
 async function plainTurns(service: BenchService, path: string): Promise<string> {
   const origin = await serveOrigin(path);
   try {
-    return JSON.stringify((await succeed(service, origin)).output?.diarization);
+    return JSON.stringify((await runToSuccess(service, origin)).output?.diarization);
   } finally {
     await origin.close();
   }
 }
 
 async function measureCase(service: BenchService, { name, path, options }: Case, turns: string): Promise<string[]> {
-  say(name);
+  logProgress(name);
   const origin = await serveOrigin(path, options);
   try {
     const job = await runJob(service, origin, SETTING, LIMIT_MS);
@@ -151,7 +154,7 @@ async function measureCase(service: BenchService, { name, path, options }: Case,
 const SLOW_ORIGINS = 10;
 const SLOW_BYTES_PER_SECOND = 20 * 1024;
 const RUNS = 3;
-/** After the end of the jobs of slow origins their connections are closed within the patience for a server. */
+/** Time in which the service closes connections to slow origins after their jobs. */
 const CLOSING_MS = 60_000;
 
 interface Run {
@@ -159,22 +162,22 @@ interface Run {
   readonly firstShardMs: number;
 }
 
-/** One job alone, and behind jobs whose origins are slow. */
+/** Measures a job alone, and after jobs whose origins are slow. */
 export async function measureSlow(recording: Recording, warmUp: string): Promise<string> {
   const alone: Run[] = [];
-  const behind: Run[] = [];
+  const afterSlow: Run[] = [];
   let copied = 0;
   const service = await BenchService.start();
   const plain = await serveOrigin(recording.path);
   const run = async (): Promise<Run> => {
-    const job = await succeed(service, plain);
+    const job = await runToSuccess(service, plain);
     return { wallMs: job.wallMs, firstShardMs: firstShardSent(job) ?? job.wallMs };
   };
   try {
     await service.raiseLimits();
     await service.diarize(warmUp, { model: SETTING });
     for (let round = 0; round < RUNS; round++) {
-      say(`alone and behind ${SLOW_ORIGINS} slow origins, run ${round + 1} of ${RUNS}`);
+      logProgress(`alone and after ${SLOW_ORIGINS} slow origins, run ${round + 1} of ${RUNS}`);
       alone.push(await run());
       const origins: Origin[] = [];
       const jobs: string[] = [];
@@ -184,7 +187,7 @@ export async function measureSlow(recording: Recording, warmUp: string): Promise
           origins.push(origin);
           jobs.push(await service.create({ url: origin.url, model: SETTING }));
         }
-        behind.push(await run());
+        afterSlow.push(await run());
       } finally {
         for (const jobId of jobs) await service.cancel(jobId);
         await closed(origins);
@@ -197,18 +200,18 @@ export async function measureSlow(recording: Recording, warmUp: string): Promise
     await service.stop();
   }
   const rows = (['wallMs', 'firstShardMs'] as const).map((what) => {
-    const [one, other] = [alone, behind].map((runs) => median(runs.map((each) => each[what])));
+    const [one, other] = [alone, afterSlow].map((runs) => median(runs.map((each) => each[what])));
     const name = what === 'wallMs' ? '**created to output**' : 'created to the message of the first shard';
     return [name, seconds(one), seconds(other), (other / one).toFixed(2)];
   });
   return `A job of ${(recording.seconds / 60).toFixed(0)} minutes of MP3 from a plain origin, ${SETTING}, alone and right
-behind ${SLOW_ORIGINS} jobs of the same account whose origins give 20 KiB/s each; medians of ${RUNS} alternating runs.
+after ${SLOW_ORIGINS} jobs of the same account whose origins send 20 KiB/s each; medians of ${RUNS} alternating runs.
 By the end of these runs ${copied} of the ${RUNS * SLOW_ORIGINS} slow origins were being copied.
 
-${table(['', 'alone', 'behind slow origins', 'ratio'], rows)}`;
+${table(['', 'alone', 'after slow origins', 'ratio'], rows)}`;
 }
 
-/** Waits until the service has let go of all origins. */
+/** Waits until the service has closed its connections to all origins. */
 async function closed(origins: readonly Origin[]): Promise<void> {
   const end = Date.now() + CLOSING_MS;
   while (origins.some((origin) => origin.openAnswers() > 0) && Date.now() < end)

@@ -18,12 +18,12 @@ beforeAll(() => {
 afterEach(async () => origin?.close());
 afterAll(() => rmSync(folder, { recursive: true }));
 
-async function ask(options: OriginOptions, headers: Record<string, string> = {}): Promise<Response> {
+async function request(options: OriginOptions, headers: Record<string, string> = {}): Promise<Response> {
   origin = await serveOrigin(path, options);
   return fetch(origin.url, { headers });
 }
 
-/** Bytes that come before the connection ends, however it does. */
+/** Number of bytes before the connection ends or breaks. */
 async function received({ body }: Response): Promise<number> {
   let bytes = 0;
   try {
@@ -34,8 +34,8 @@ async function received({ body }: Response): Promise<number> {
   return bytes;
 }
 
-it('gives ranges, a validator and a length', async () => {
-  const answer = await ask({}, { Range: 'bytes=10-19' });
+it('serves ranges with a validator and a length', async () => {
+  const answer = await request({}, { Range: 'bytes=10-19' });
   expect([answer.status, answer.headers.get('Content-Range')]).toEqual([206, `bytes 10-19/${SIZE}`]);
   expect(answer.headers.get('ETag')).not.toBeNull();
   expect(await received(answer)).toBe(10);
@@ -45,20 +45,20 @@ it.each([
   ['no ranges', { hasRanges: false }, 200, String(SIZE), true],
   ['no validator', { hasValidator: false }, 206, String(SIZE), false],
   ['no length', { hasLength: false }, 200, null, true],
-] as const)('%s', async (_name, options, status, length, hasTag) => {
-  const answer = await ask(options, { Range: 'bytes=0-' });
+] as const)('serves %s', async (_name, options, status, length, hasTag) => {
+  const answer = await request(options, { Range: 'bytes=0-' });
   expect(answer.status).toBe(status);
   expect(answer.headers.get('Content-Length')).toBe(length);
   expect(answer.headers.has('ETag')).toBe(hasTag);
   expect(await received(answer)).toBe(SIZE);
 });
 
-it('closes a connection after so many bytes, all of which arrive', async () => {
-  expect(await received(await ask({ cutEveryBytes: 1_000_000 }))).toBe(1_000_000);
+it('closes a connection after the given number of bytes, all of which arrive', async () => {
+  expect(await received(await request({ cutEveryBytes: 1_000_000 }))).toBe(1_000_000);
 });
 
-it('has another file from half-way on', async () => {
-  const first = await ask({ changesTo: other });
+it('serves another file after half of the first one', async () => {
+  const first = await request({ changesTo: other });
   expect(await received(first)).toBeLessThan(SIZE);
   const second = await fetch(origin!.url, { headers: { Range: 'bytes=5-', 'If-Range': first.headers.get('ETag')! } });
   expect(second.status).toBe(200);
@@ -67,8 +67,8 @@ it('has another file from half-way on', async () => {
   expect(origin!.requests()).toBe(2);
 });
 
-it('never ends', async () => {
-  const { body } = await ask({ isEndless: true });
+it('repeats the file endlessly', async () => {
+  const { body } = await request({ isEndless: true });
   let bytes = 0;
   for await (const part of body!) {
     bytes += part.length;
@@ -77,8 +77,8 @@ it('never ends', async () => {
   expect(bytes).toBeGreaterThan(2 * SIZE);
 });
 
-it('is slow', async () => {
-  const { body } = await ask({ bytesPerSecond: 100_000 });
+it('limits the bytes per second', async () => {
+  const { body } = await request({ bytesPerSecond: 100_000 });
   const from = performance.now();
   let bytes = 0;
   for await (const part of body!) {

@@ -2,22 +2,22 @@ import { createReadStream, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { listen } from '../bench-service.ts';
 
-/** How a server of a recording behaves; a well-behaved one by default. */
+/** Behaviour of a server of a recording; without faults by default. */
 export interface OriginOptions {
-  /** False: answers a range with the whole file. */
+  /** If false, answers a range request with the whole file. */
   readonly hasRanges?: boolean;
-  /** False: no ETag. */
+  /** If false, sends no ETag. */
   readonly hasValidator?: boolean;
-  /** False: no Content-Length either, and no ranges. */
+  /** If false, sends no Content-Length and serves no ranges. */
   readonly hasLength?: boolean;
-  /** Closes each connection after so many bytes of the file. */
+  /** Bytes of the file after which each connection is closed. */
   readonly cutEveryBytes?: number;
   readonly bytesPerSecond?: number;
-  /** Once half of the file was sent, all connections break off, and this file is there in its place. */
+  /** File that replaces the first one when half of it was sent; all connections are then closed. */
   readonly changesTo?: string;
-  /** Sends the file again and again, without a length. */
+  /** Repeats the file forever, without a length. */
   readonly isEndless?: boolean;
-  /** Says by its headers that it is a radio station. */
+  /** Sends the headers of a radio station. */
   readonly isRadio?: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface Origin {
   readonly url: string;
   /** Requests so far. */
   readonly requests: () => number;
-  /** Answers that are being sent. */
+  /** Number of answers being sent. */
   readonly openAnswers: () => number;
   close(): Promise<void>;
 }
@@ -86,17 +86,17 @@ class Site {
 
   async #send(response: ServerResponse, parts: AsyncIterable<Buffer>, sizeBytes: number): Promise<void> {
     const { bytesPerSecond, cutEveryBytes = Number.POSITIVE_INFINITY } = this.options;
-    const pieceBytes = bytesPerSecond ? Math.ceil(bytesPerSecond / WRITES_PER_SECOND) : READ_BYTES;
+    const chunkBytes = bytesPerSecond ? Math.ceil(bytesPerSecond / WRITES_PER_SECOND) : READ_BYTES;
     let sent = 0;
     for await (const part of parts) {
       for (let at = 0; at < part.length; ) {
-        const piece = part.subarray(at, at + Math.min(pieceBytes, cutEveryBytes - sent));
+        const chunk = part.subarray(at, at + Math.min(chunkBytes, cutEveryBytes - sent));
         if (response.destroyed) return;
-        if (!response.write(piece)) await drained(response);
-        at += piece.length;
-        sent += piece.length;
-        if (this.#isChanging(piece.length, sizeBytes)) return;
-        // Unlike `destroy`, sends what was written.
+        if (!response.write(chunk)) await drained(response);
+        at += chunk.length;
+        sent += chunk.length;
+        if (this.#isChanging(chunk.length, sizeBytes)) return;
+        // Unlike `destroy`, this sends buffered data first.
         if (sent >= cutEveryBytes) return response.socket?.destroySoon();
         if (bytesPerSecond) await new Promise((wake) => setTimeout(wake, 1000 / WRITES_PER_SECOND));
       }

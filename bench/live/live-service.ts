@@ -7,7 +7,7 @@ import { SAMPLE_RATE_HZ } from '../../src/audio/audio-ports.ts';
 import { BenchService } from '../bench-service.ts';
 import { percentile } from '../load.ts';
 import type { LabelledRecording } from '../recordings.ts';
-import { say } from '../shared.ts';
+import { logProgress } from '../shared.ts';
 import { FRAME_SAMPLES } from './observe.ts';
 
 /** An account may have ten streams at once. */
@@ -47,11 +47,11 @@ export async function measureService(
     if (!created.ok && created.error.kind === 'refused' && created.error.status === 404) return undefined;
     const long = recordings.filter(({ samples }) => samples.length >= seconds * SAMPLE_RATE_HZ);
     if (long.length === 0) return undefined;
-    say('warming the live service up');
+    logProgress('warming the live service up');
     await stream(client, long[0].samples.subarray(0, 5 * SAMPLE_RATE_HZ), latencyMs, 0);
     const results: ServiceResult[] = [];
     for (const streams of STREAMS) {
-      say(`${streams} streams through the service for ${seconds} s`);
+      logProgress(`${streams} streams through the service for ${seconds} s`);
       const cpuBefore = cpuMsOf(service.workerdPid());
       const runs = await Promise.all(
         Array.from({ length: streams }, (_, index) => {

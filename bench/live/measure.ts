@@ -13,7 +13,7 @@ import {
   optimalMapping,
   segmentsFromTurns,
 } from '../score/der.ts';
-import { say } from '../shared.ts';
+import { logProgress } from '../shared.ts';
 import type { Setting } from '../speed.ts';
 import { type ObservedStream, observeStream, openSession, type TimedEvent } from './observe.ts';
 
@@ -267,7 +267,7 @@ export async function measureLatency(
   let moments = 0;
   let audioSeconds = 0;
   for (const { name, reference, samples } of recordings) {
-    say(`live, latency ${latencyMs} ms: ${name}`);
+    logProgress(`live, latency ${latencyMs} ms: ${name}`);
     const observed = await observeStream(openSession(engine, latencyMs), samples);
     errors.push(diarizationError(reference, observed.found));
     corrected.push(diarizationError(reference, observed.corrected));
@@ -290,7 +290,7 @@ export async function measureOffline(
 ): Promise<DiarizationError[]> {
   const errors: DiarizationError[] = [];
   for (const { name, reference, samples } of recordings) {
-    say(`${setting}: ${name}`);
+    logProgress(`${setting}: ${name}`);
     const part = await analyse(samples, engine, settingsOf(setting));
     const output = await finish(part, samples.length, settingsOf(setting), plda);
     errors.push(diarizationError(reference, segmentsFromTurns(output?.diarization ?? [])));
@@ -317,7 +317,9 @@ export async function measureLong(
   latencyMs: number,
   { samples, reference, speakers }: JoinedRecording,
 ): Promise<LongResult> {
-  say(`live, latency ${latencyMs} ms: one stream of ${(samples.length / SAMPLE_RATE_HZ / 60).toFixed(0)} minutes`);
+  logProgress(
+    `live, latency ${latencyMs} ms: one stream of ${(samples.length / SAMPLE_RATE_HZ / 60).toFixed(0)} minutes`,
+  );
   const { found, corrected, pushMs, snapshotBytes, audioSeconds } = await observeStream(
     openSession(engine, latencyMs),
     samples,

@@ -14,13 +14,13 @@ describe('judgeFrames', () => {
   const right = (speechOnly: boolean): number[] =>
     judgeFrames(reference, hypothesis, new Array(10).fill(0.5), 0.1, speechOnly).map((frame) => Number(frame.right));
 
-  it('asks for exactly the right speakers at the centre of the frame', () => {
-    // 0–0.1 silence in both; 0.1–0.4 a; 0.4–0.5 both speak, one found; 0.5–0.7 b; 0.7–0.8 nobody speaks, one found.
+  it('counts a frame as right if exactly the reference speakers are active at its centre', () => {
+    // 0–0.1 silence in both; 0.1–0.4 a; 0.4–0.5 both speak, one found; 0.5–0.7 b; 0.7–0.8 silence, one found.
     expect(right(false)).toEqual([1, 1, 1, 1, 0, 1, 1, 0, 1, 1]);
     expect(right(true)).toEqual([1, 1, 1, 0, 1, 1, 0]);
   });
 
-  it('counts a speaker who has no counterpart as wrong', () => {
+  it('counts frames of an unmatched speaker as wrong', () => {
     const extra = [...hypothesis, ...segmentsFromTurns([{ speaker: 2, start: 0.2, end: 0.3 }])];
     const frames = judgeFrames(reference, extra, new Array(10).fill(0.5), 0.1);
     expect(frames[2].right).toBe(false);
@@ -28,7 +28,7 @@ describe('judgeFrames', () => {
   });
 });
 
-it('judgeTurns asks whether the speaker really talks for half of the turn', () => {
+it('judgeTurns counts a turn as right if its speaker talks for at least half of it', () => {
   const reference = segmentsFromTurns([
     { speaker: 'a', start: 0, end: 4 },
     { speaker: 'b', start: 4, end: 6 },
@@ -44,7 +44,7 @@ it('judgeTurns asks whether the speaker really talks for half of the turn', () =
 });
 
 describe('agreement', () => {
-  it('gives the known values of a small example', () => {
+  it('returns the known values of an example', () => {
     const result = agreement([
       { confidence: 0.9, right: true },
       { confidence: 0.8, right: true },
@@ -59,7 +59,7 @@ describe('agreement', () => {
     expect(result.bins[8]).toEqual({ fromConfidence: 0.8, count: 2, meanConfidence: 0.8, shareRight: 0.5 });
   });
 
-  it('does not invent a correlation where there is nothing to compare', () => {
+  it('returns undefined correlation and AUC without both right and wrong values', () => {
     const result = agreement([
       { confidence: 0.9, right: true },
       { confidence: 0.2, right: true },

@@ -2,13 +2,13 @@ import type { DiarizeOutput } from '../../client/sdk/types.ts';
 import { type LabelledSegment, optimalMapping, segmentsFromTurns } from './der.ts';
 import { sweep } from './means.ts';
 
-/** One judged value: what the service said (0..1) and whether it was right. */
+/** A confidence of the service (0..1) and whether its claim was right. */
 export interface Judged {
   readonly confidence: number;
   readonly right: boolean;
 }
 
-/** Frames whose confidence lies in one tenth of the scale. */
+/** Values whose confidence lies in one tenth of the scale. */
 interface ReliabilityBin {
   readonly fromConfidence: number;
   readonly count: number;
@@ -20,18 +20,18 @@ export interface Agreement {
   readonly count: number;
   readonly shareRight: number;
   readonly meanConfidence: number;
-  /** Pearson correlation of the confidence with being right (0 or 1); undefined when either never changes. */
+  /** Pearson correlation of confidence and correctness (0 or 1); undefined if either is constant. */
   readonly correlation: number | undefined;
-  /** Chance that a right one gets a higher confidence than a wrong one, ties half; undefined without both kinds. */
+  /** Probability that a right value has a higher confidence than a wrong one, ties half; undefined without both. */
   readonly auc: number | undefined;
-  /** Mean distance between confidence and share right over ten bins, weighted by their counts. */
+  /** Mean distance of confidence and share right over ten bins, weighted by count. */
   readonly calibrationError: number;
   readonly bins: readonly ReliabilityBin[];
 }
 
 /**
- * Judges a confidence track frame by frame. A frame is right when, under the optimal mapping of speakers, exactly
- * the reference's speakers are active at its centre: nobody missing, nobody extra, nobody confused.
+ * Judges the frames of a confidence track. A frame is right if, under the optimal mapping of speakers, exactly the
+ * reference's speakers are active at its centre.
  *
  * @param confidences [frames], 0..1; frame i covers `[i, i + 1) * resolutionSeconds`
  * @param speechOnly leaves out frames where neither annotation has a speaker
@@ -51,13 +51,13 @@ export function judgeFrames(
   const labels = [...new Set([...reference, ...mapped].map((segment) => segment.speaker))];
   const right = new Uint8Array(confidences.length).fill(1);
   const speech = new Uint8Array(confidences.length);
-  for (const stretch of sweep(reference, mapped, labels, labels)) {
+  for (const span of sweep(reference, mapped, labels, labels)) {
     const same =
-      stretch.reference.length === stretch.hypothesis.length &&
-      stretch.reference.every((speaker, index) => speaker === stretch.hypothesis[index]);
+      span.reference.length === span.hypothesis.length &&
+      span.reference.every((speaker, index) => speaker === span.hypothesis[index]);
     // Frame centres inside [start, end).
-    const first = Math.max(0, Math.ceil(stretch.startMicros / 1e6 / resolutionSeconds - 0.5));
-    const end = Math.min(confidences.length, Math.ceil(stretch.endMicros / 1e6 / resolutionSeconds - 0.5));
+    const first = Math.max(0, Math.ceil(span.startMicros / 1e6 / resolutionSeconds - 0.5));
+    const end = Math.min(confidences.length, Math.ceil(span.endMicros / 1e6 / resolutionSeconds - 0.5));
     for (let frame = first; frame < end; frame++) {
       speech[frame] = 1;
       if (!same) right[frame] = 0;
@@ -89,7 +89,7 @@ function areaUnderCurve(values: readonly Judged[]): number | undefined {
   return (rankSum - (rightCount * (rightCount + 1)) / 2) / (rightCount * wrongCount);
 }
 
-/** How well confidences agree with being right. */
+/** Agreement of confidences with correctness. */
 export function agreement(values: readonly Judged[]): Agreement {
   const count = values.length;
   const mean = (pick: (value: Judged) => number): number =>
@@ -126,10 +126,10 @@ export function agreement(values: readonly Judged[]): Agreement {
 }
 
 /**
- * Judges the confidence that a turn's speaker is the one who talks. A turn is right when, under the optimal mapping,
- * its speaker really talks for at least half of it.
+ * Judges the confidence in the speaker of each turn. A turn is right if, under the optimal mapping, its speaker talks
+ * for at least half of it.
  *
- * @param turns `confidence`: 0..1 for the turn's own speaker
+ * @param turns `confidence`: 0..1 for the turn's speaker
  */
 export function judgeTurns(
   reference: readonly LabelledSegment[],
@@ -148,8 +148,7 @@ export function judgeTurns(
 }
 
 /**
- * The confidences of an answer with all its fields, frame by frame and turn by turn; none where there is no answer, for
- * lack of speech.
+ * Judges the frames and turns of an output with all optional fields; none without an output (no speech).
  */
 export function judgeOutput(
   reference: readonly LabelledSegment[],

@@ -16,7 +16,7 @@ const segments = (rows: unknown): LabelledSegment[] =>
   segmentsFromTurns((rows as Row[]).map(([speaker, start, end]) => ({ speaker, start, end })));
 
 describe('diarizationError', () => {
-  it(`equals ${reference.madeBy} part by part on ${reference.cases.length} annotations`, () => {
+  it(`equals ${reference.madeBy} in every component on ${reference.cases.length} annotations`, () => {
     for (const expected of reference.cases) {
       const error = diarizationError(segments(expected.reference), segments(expected.hypothesis));
       expect(error.totalSeconds).toBeCloseTo(expected.total, 5);
@@ -27,12 +27,12 @@ describe('diarizationError', () => {
     }
   });
 
-  it('pools like the reference: sums first, then the ratio', () => {
+  it('pools like the reference: sums before the ratio', () => {
     const errors = reference.cases.map((one) => diarizationError(segments(one.reference), segments(one.hypothesis)));
     expect(rate(pool(errors)).der / 100).toBeCloseTo(reference.pooledDer, 7);
   });
 
-  it('gives 0 for the same turns under other names', () => {
+  it('is 0 for the same turns with other speaker names', () => {
     const truth = segments([
       ['a', 0, 4.2],
       ['b', 3.9, 8],
@@ -53,7 +53,7 @@ describe('diarizationError', () => {
     );
   });
 
-  it('counts a speaker once where his own segments overlap', () => {
+  it('counts overlapping segments of a speaker once', () => {
     const error = diarizationError(
       segments([
         ['a', 0, 5],
@@ -64,12 +64,12 @@ describe('diarizationError', () => {
     expect(error).toMatchObject({ totalSeconds: 8, missSeconds: 0, falseAlarmSeconds: 0, confusionSeconds: 0 });
   });
 
-  it('sees one microsecond', () => {
+  it('counts an error of one microsecond', () => {
     const error = diarizationError(segments([['a', 0, 1]]), segments([['x', 0, 1.000001]]));
     expect(error.falseAlarmSeconds).toBe(1e-6);
   });
 
-  it('scores everything as false alarm against an empty reference', () => {
+  it('counts all speech as false alarm against an empty reference', () => {
     const error = diarizationError([], segments([['x', 0, 2]]));
     expect(error).toMatchObject({ totalSeconds: 0, falseAlarmSeconds: 2, referenceSpeakers: 0, hypothesisSpeakers: 1 });
     expect(rate(error).der).toBe(Number.POSITIVE_INFINITY);
@@ -82,7 +82,7 @@ describe('parseRttm', () => {
     ';; comment\nSPEAKER f1 1 0.5 1.25 <NA> <NA> alice <NA> <NA>\nSPKR-INFO f1 1 <NA> <NA> <NA> unknown alice <NA>\r\n' +
     'SPEAKER f2 1 0 0 <NA> <NA> bob <NA> <NA>\nSPEAKER f1 1 2 1 <NA> <NA> bob <NA> <NA>\n\n';
 
-  it('reads SPEAKER lines by file and leaves out empty segments', () => {
+  it('groups SPEAKER lines by file and leaves out empty segments', () => {
     expect(parseRttm(text)).toEqual(
       new Map([
         [
@@ -97,7 +97,7 @@ describe('parseRttm', () => {
     );
   });
 
-  it('names a damaged line and refuses two files where one is meant', () => {
+  it('names a malformed line, and refuses two files if one is expected', () => {
     expect(() => parseRttm('SPEAKER f1 1 zero 1 <NA> <NA> a')).toThrow('RTTM line 1');
     expect(() => parseRttm('\nSPEAKER f1 1 0')).toThrow('RTTM line 2');
     expect(() => parseSingleFileRttm(text)).toThrow('f1, f2');

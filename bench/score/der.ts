@@ -1,7 +1,7 @@
 import { assignOptimally } from '../../src/diarization/numerics.ts';
 import { labelsOf, sweep } from './means.ts';
 
-/** One stretch of one speaker, in whole microseconds, so that sums over a file are exact. */
+/** Speech of one speaker, in whole microseconds, so that sums over a file are exact. */
 export interface LabelledSegment {
   readonly speaker: string;
   readonly startMicros: number;
@@ -15,7 +15,7 @@ export function toMicros(seconds: number): number {
   return Math.round(seconds * MICROS_PER_SECOND);
 }
 
-/** Turns of a result (seconds) as segments. Empty ones are left out. */
+/** Turns of a result (seconds) as segments, without empty ones. */
 export function segmentsFromTurns(
   turns: Iterable<{ readonly speaker: string | number; readonly start: number; readonly end: number }>,
 ): LabelledSegment[] {
@@ -29,10 +29,10 @@ export function segmentsFromTurns(
 }
 
 /**
- * Reads NIST RTTM text. Only SPEAKER lines count; `;;` starts a comment; segments without a length are left out.
+ * Parses NIST RTTM text: only SPEAKER lines, without `;;` comments and segments of length 0.
  *
  * @returns segments by file id, in the order of the lines
- * @throws Error naming the line that is not RTTM
+ * @throws Error naming a malformed line
  */
 export function parseRttm(text: string): Map<string, LabelledSegment[]> {
   const files = new Map<string, LabelledSegment[]>();
@@ -61,7 +61,7 @@ export function parseRttm(text: string): Map<string, LabelledSegment[]> {
 /**
  * The segments of an RTTM text that describes one recording.
  *
- * @throws Error when the text describes more than one file
+ * @throws Error if the text describes more than one file
  */
 export function parseSingleFileRttm(text: string): LabelledSegment[] {
   const files = parseRttm(text);
@@ -69,7 +69,7 @@ export function parseSingleFileRttm(text: string): LabelledSegment[] {
   return [...files.values()][0] ?? [];
 }
 
-/** Parts of a diarization error in seconds of speaker time. */
+/** Components of a diarization error in seconds of speaker time. */
 export interface DiarizationError {
   /** Reference speaker time; overlap counts once per speaker. */
   readonly totalSeconds: number;
@@ -80,7 +80,7 @@ export interface DiarizationError {
   readonly hypothesisSpeakers: number;
 }
 
-/** The same in per cent of the reference speaker time. */
+/** A diarization error in per cent of the reference speaker time. */
 interface DiarizationErrorRate {
   readonly der: number;
   readonly miss: number;
@@ -89,9 +89,9 @@ interface DiarizationErrorRate {
 }
 
 /**
- * Diarization error of one recording, with no collar and overlap scored, under the mapping of speakers that makes it
- * smallest (NIST md-eval's definition, pyannote.metrics' `DiarizationErrorRate(collar=0, skip_overlap=False)`).
- * Measured on the exact intervals, not on frames.
+ * Diarization error of one recording without collar, overlap scored, under the optimal mapping of speakers (NIST
+ * md-eval's definition, pyannote.metrics' `DiarizationErrorRate(collar=0, skip_overlap=False)`). Computed on exact
+ * intervals, not on frames.
  */
 export function diarizationError(
   reference: readonly LabelledSegment[],
@@ -100,24 +100,24 @@ export function diarizationError(
   const referenceLabels = labelsOf(reference);
   const hypothesisLabels = labelsOf(hypothesis);
   const columns = hypothesisLabels.length;
-  const together = new Float64Array(referenceLabels.length * columns);
+  const sharedMicros = new Float64Array(referenceLabels.length * columns);
   let totalMicros = 0;
   let missMicros = 0;
   let falseAlarmMicros = 0;
   let matchableMicros = 0;
-  for (const stretch of sweep(reference, hypothesis, referenceLabels, hypothesisLabels)) {
-    const micros = stretch.endMicros - stretch.startMicros;
-    const speaking = stretch.reference.length;
-    const found = stretch.hypothesis.length;
+  for (const span of sweep(reference, hypothesis, referenceLabels, hypothesisLabels)) {
+    const micros = span.endMicros - span.startMicros;
+    const speaking = span.reference.length;
+    const found = span.hypothesis.length;
     totalMicros += micros * speaking;
     missMicros += micros * Math.max(0, speaking - found);
     falseAlarmMicros += micros * Math.max(0, found - speaking);
     matchableMicros += micros * Math.min(speaking, found);
-    for (const r of stretch.reference) for (const h of stretch.hypothesis) together[r * columns + h] += micros;
+    for (const r of span.reference) for (const h of span.hypothesis) sharedMicros[r * columns + h] += micros;
   }
   let correctMicros = 0;
-  for (const [r, h] of assignOptimally(together, referenceLabels.length, columns).entries()) {
-    if (h >= 0) correctMicros += together[r * columns + h];
+  for (const [r, h] of assignOptimally(sharedMicros, referenceLabels.length, columns).entries()) {
+    if (h >= 0) correctMicros += sharedMicros[r * columns + h];
   }
   return {
     totalSeconds: totalMicros / 1e6,
@@ -129,7 +129,7 @@ export function diarizationError(
   };
 }
 
-/** For every hypothesis label the reference label that the optimal mapping gives it, or undefined. */
+/** Reference labels by hypothesis label, under the optimal mapping; unmatched labels are absent. */
 export function optimalMapping(
   reference: readonly LabelledSegment[],
   hypothesis: readonly LabelledSegment[],
@@ -137,19 +137,19 @@ export function optimalMapping(
   const referenceLabels = labelsOf(reference);
   const hypothesisLabels = labelsOf(hypothesis);
   const columns = hypothesisLabels.length;
-  const together = new Float64Array(referenceLabels.length * columns);
-  for (const stretch of sweep(reference, hypothesis, referenceLabels, hypothesisLabels)) {
-    const micros = stretch.endMicros - stretch.startMicros;
-    for (const r of stretch.reference) for (const h of stretch.hypothesis) together[r * columns + h] += micros;
+  const sharedMicros = new Float64Array(referenceLabels.length * columns);
+  for (const span of sweep(reference, hypothesis, referenceLabels, hypothesisLabels)) {
+    const micros = span.endMicros - span.startMicros;
+    for (const r of span.reference) for (const h of span.hypothesis) sharedMicros[r * columns + h] += micros;
   }
   const mapping = new Map<string, string>();
-  for (const [r, h] of assignOptimally(together, referenceLabels.length, columns).entries()) {
-    if (h >= 0 && together[r * columns + h] > 0) mapping.set(hypothesisLabels[h], referenceLabels[r]);
+  for (const [r, h] of assignOptimally(sharedMicros, referenceLabels.length, columns).entries()) {
+    if (h >= 0 && sharedMicros[r * columns + h] > 0) mapping.set(hypothesisLabels[h], referenceLabels[r]);
   }
   return mapping;
 }
 
-/** Adds up errors of several recordings: long recordings weigh more, as is usual for a pooled DER. */
+/** Sums errors of several recordings: long recordings weigh more, as usual for a pooled DER. */
 export function pool(errors: readonly DiarizationError[]): DiarizationError {
   const sum = (pick: (error: DiarizationError) => number): number =>
     errors.reduce((total, error) => total + pick(error), 0);
@@ -163,7 +163,7 @@ export function pool(errors: readonly DiarizationError[]): DiarizationError {
   };
 }
 
-/** Per cent of the reference; a reference without speech gives 0 when nothing was found, else infinity. */
+/** Per cent of the reference's speech. Without any, the rate is 0 for an error of 0 and infinite otherwise. */
 export function rate(error: DiarizationError): DiarizationErrorRate {
   const percent = (seconds: number): number => {
     if (error.totalSeconds > 0) return (100 * seconds) / error.totalSeconds;

@@ -1,4 +1,4 @@
-"""Writes der_cases.json: random annotations and what pyannote.metrics makes of them.
+"""Writes der_cases.json: random annotations with the errors that pyannote.metrics computes.
 
 Usage: python bench/score/make_der_cases.py   (needs pyannote.metrics and pyannote.core; fixed seed)
 """
@@ -15,7 +15,7 @@ random.seed(20)
 
 
 def annotation(speakers, segments, end, prefix):
-    """Random segments on a millisecond grid; a speaker never overlaps himself (`support`)."""
+    """Random segments on a millisecond grid; segments of a speaker never overlap (`support`)."""
     out = Annotation()
     for track in range(segments):
         start = random.randrange(0, end)
@@ -25,7 +25,7 @@ def annotation(speakers, segments, end, prefix):
 
 
 def disturbed(reference, moves):
-    """A hypothesis that looks like a system's: shifted boundaries, dropped, added and relabelled segments."""
+    """A hypothesis like a system's: shifted boundaries, dropped and relabelled segments."""
     out = Annotation()
     names = {label: f"H{index}" for index, label in enumerate(sorted(reference.labels()))}
     for track, (segment, _, label) in enumerate(reference.itertracks(yield_label=True)):

@@ -12,7 +12,7 @@ const error = (missSeconds: number, confusionSeconds = 0): DiarizationError => (
 });
 
 describe('meanOverSets', () => {
-  it('counts every set the same, whatever its length, and leaves simulated conversations out', () => {
+  it('weighs all sets equally, and leaves simulated conversations out', () => {
     const sets = [
       { set: 'real', errors: [error(10), error(20), error(30)] },
       { set: 'short', errors: [error(40)] },
@@ -27,13 +27,13 @@ describe('meanOverSets', () => {
     expect(meanOverSets(sets)).toEqual({ mean, low, high });
   });
 
-  it('has no interval to speak of where every recording has the same error', () => {
+  it('has an empty interval if all recordings have the same error', () => {
     expect(meanOverSets([{ set: 'real', errors: [error(10), error(10)] }])).toEqual({ mean: 10, low: 10, high: 10 });
   });
 });
 
 describe('rateOfSet', () => {
-  it('takes the confusion alone of monologues', () => {
+  it('uses only the confusion of monologues', () => {
     expect(rateOfSet({ set: 'monologues', errors: [error(12, 3)] })).toBe(3);
     expect(rateOfSet({ set: 'real', errors: [error(12, 3)] })).toBe(15);
   });

@@ -1,6 +1,6 @@
 import { type DiarizationError, type LabelledSegment, pool, rate } from './der.ts';
 
-/** What was measured on one set of recordings, in the order of the recordings. */
+/** Errors of a set, in the order of its recordings. */
 export interface SetErrors {
   readonly set: string;
   readonly errors: readonly DiarizationError[];
@@ -14,19 +14,19 @@ interface MeanOverSets {
   readonly high: number;
 }
 
-/** Not part of the mean: parameters were chosen on such conversations. */
+/** Excluded from the mean: parameters were chosen on these conversations. */
 const ONLY_REPORTED = 'simulated';
 const RESAMPLINGS = 2000;
 
-/** DER of a set; of monologues the confusion alone, because their references contain the pauses too. */
+/** DER of a set; for monologues only the confusion, because their references include the pauses. */
 export function rateOfSet({ set, errors }: SetErrors): number {
   const { der, confusion } = rate(pool(errors));
   return set === 'monologues' ? confusion : der;
 }
 
 /**
- * Mean of the sets' error rates, every set with the same weight, and its 95 % percentile bootstrap interval (Efron,
- * 1979): the recordings of every set are resampled with replacement 2,000 times. The seed is fixed.
+ * Mean of the sets' error rates, equally weighted, and its 95 % percentile bootstrap interval (Efron, 1979): the
+ * recordings of every set are resampled with replacement 2,000 times, with a fixed seed.
  */
 export function meanOverSets(all: readonly SetErrors[]): MeanOverSets {
   const sets = all.filter(({ set }) => set !== ONLY_REPORTED);
@@ -56,11 +56,11 @@ function mulberry32(seed: number): () => number {
   };
 }
 
-/** A stretch `[startMicros, endMicros)` over which nobody starts or stops in either annotation. */
-interface Stretch {
+/** A span `[startMicros, endMicros)` in which no speaker starts or stops in either annotation. */
+interface Span {
   readonly startMicros: number;
   readonly endMicros: number;
-  /** Indices of the speakers who are active, into the label lists that `sweep` was given. */
+  /** Active speakers, as indices into the label lists of `sweep`. */
   readonly reference: readonly number[];
   readonly hypothesis: readonly number[];
 }
@@ -89,15 +89,15 @@ function boundaries(segments: readonly LabelledSegment[], labels: readonly strin
 }
 
 /**
- * Cuts the time line at every boundary of either annotation and yields the stretches in between where somebody
- * is active. A speaker whose segments overlap each other counts once.
+ * Cuts the time line at every boundary of either annotation and yields the spans with an active speaker. Overlapping
+ * segments of a speaker count once.
  */
 export function* sweep(
   reference: readonly LabelledSegment[],
   hypothesis: readonly LabelledSegment[],
   referenceLabels: readonly string[] = labelsOf(reference),
   hypothesisLabels: readonly string[] = labelsOf(hypothesis),
-): Generator<Stretch> {
+): Generator<Span> {
   const events = [...boundaries(reference, referenceLabels, 0), ...boundaries(hypothesis, hypothesisLabels, 1)].sort(
     (a, b) => a.timeMicros - b.timeMicros,
   );
@@ -106,13 +106,13 @@ export function* sweep(
   let previousMicros = 0;
   for (const event of events) {
     if (event.timeMicros > previousMicros) {
-      const stretch = {
+      const span = {
         startMicros: previousMicros,
         endMicros: event.timeMicros,
         reference: active(0),
         hypothesis: active(1),
       };
-      if (stretch.reference.length + stretch.hypothesis.length > 0) yield stretch;
+      if (span.reference.length + span.hypothesis.length > 0) yield span;
     }
     previousMicros = event.timeMicros;
     depth[event.side][event.speaker] += event.change;

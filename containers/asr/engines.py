@@ -1,4 +1,4 @@
-"""The two models: each gives a text, its segments and its words with times in seconds."""
+"""The two models: each returns a text, its segments and its words with times in seconds."""
 
 from pathlib import Path
 
@@ -22,13 +22,13 @@ def decode(file, max_seconds: int) -> np.ndarray:
     try:
         with av.open(file, "r", metadata_errors="ignore", options=OPTIONS) as container:
             for frame in container.decode(audio=0):
-                frame.pts = None  # gaps in the timestamps do not matter
+                frame.pts = None  # ignores gaps in the timestamps
                 parts += resampler.resample(frame)
                 seconds += frame.samples / frame.sample_rate
                 if seconds > max_seconds:
                     raise refusal(f"The model takes at most {max_seconds} s of audio in a request.", "file")
     except (av.FFmpegError, IndexError):
-        pass  # what was read before a damaged place counts
+        pass  # uses the audio before the damage
     if not parts:
         raise refusal("The audio file could not be decoded or its format is not supported.", "file")
     parts += resampler.resample(None)

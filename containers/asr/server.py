@@ -1,4 +1,4 @@
-"""Speech recognition behind OpenAI's API: POST /v1/audio/transcriptions."""
+"""Speech recognition with OpenAI's API: POST /v1/audio/transcriptions."""
 
 import argparse
 import asyncio
@@ -108,7 +108,7 @@ async def main() -> None:
     parser.add_argument("--port", type=int, default=int(os.environ.get("PORT") or 8791))
     parser.add_argument("--preload", nargs="+", default=[], choices=[model.name for model in MODELS])
     for model in MODELS:
-        parser.add_argument(f"--{model.name}", type=Path, metavar="DIR", help="weights in place of the pinned ones")
+        parser.add_argument(f"--{model.name}", type=Path, metavar="DIR", help="weights instead of the pinned ones")
     options = parser.parse_args()
     for model in MODELS:
         model.folder = getattr(options, model.name)

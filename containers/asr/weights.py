@@ -1,4 +1,4 @@
-"""Weights by pins (weights.json): a file is used only when it has the pinned size and SHA-256."""
+"""Pinned weights (weights.json): a file is used only if it has the pinned size and SHA-256."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from tqdm import tqdm
 CHUNK_BYTES = 1 << 20
 
 def folder_of(name: str, pins: Path = Path(__file__).with_name("weights.json")) -> Path:
-    """The folder with the weights of a model; what is missing there is downloaded."""
+    """The folder with the weights of a model. Downloads missing files."""
     pin = json.loads(pins.read_text())[name]
     models = os.environ.get("ROLLCALL_ASR_MODELS") or Path.home() / ".cache" / "rollcall-asr"
     folder = Path(models) / f"{name}-{pin['revision'][:8]}"
@@ -29,7 +29,7 @@ def is_intact(path: Path, bytes: int, sha256: str) -> bool:
         return hashlib.file_digest(stream, "sha256").hexdigest() == sha256
 
 def download(url: str, target: Path, bytes: int, sha256: str) -> None:
-    """A download that breaks off leaves a `.part` file, and the next one goes on from there."""
+    """Downloads a file. An interrupted download leaves a `.part` file, from which the next one resumes."""
     part = target.with_name(f"{target.name}.part")
     received = part.stat().st_size if part.exists() else 0
     if received < bytes:

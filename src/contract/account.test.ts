@@ -5,7 +5,7 @@ const NOW = Date.parse('2026-03-15T12:00:00Z');
 const DAY_MS = 24 * 3600 * 1000;
 const at = Date.parse;
 
-describe('the bounds of a usage report', () => {
+describe('parseUsageQuery', () => {
   it.each([
     [{}, NOW - 30 * DAY_MS, NOW],
     [{ from: '2026-03-01' }, at('2026-03-01T00:00:00Z'), NOW],
@@ -18,7 +18,7 @@ describe('the bounds of a usage report', () => {
       at('2026-03-01T00:00:00Z'),
       at('2026-03-01T00:00:00Z'),
     ],
-  ])('%j', (query, from, to) => {
+  ])('reads the range of %j', (query, from, to) => {
     expect(parseUsageQuery(query, NOW)).toEqual({ ok: true, value: { from, to } });
   });
 
@@ -33,7 +33,7 @@ describe('the bounds of a usage report', () => {
     [{ from: '2026-03-02', to: '2026-03-01' }, ['from']],
     [{ to: '9999-12-31' }, ['to']],
     [{ from: '0000-01-01', to: '9999-12-31T23:59:59Z' }, ['from', 'to']],
-  ])('%j is refused', (query, fields) => {
+  ])('refuses %j', (query, fields) => {
     const parsed = parseUsageQuery(query, NOW);
     expect(!parsed.ok && parsed.errors.map(({ field }) => field)).toEqual(fields);
   });
@@ -44,7 +44,7 @@ const messageOf = (query: { from?: string; to?: string }) => {
   return parsed.ok ? '' : parsed.errors.map(({ message }) => message).join('; ');
 };
 
-it('says what to change', () => {
+it('names the rule that a range breaks', () => {
   expect(messageOf({ to: '9999-12-31' })).toBe('must be in the years 1970 to 9998');
   expect(messageOf({ from: '1969-12-31' })).toBe('must be in the years 1970 to 9998');
   expect(messageOf({ from: '2026-03-16' })).toBe('must not be in the future where there is no `to`');
@@ -54,7 +54,7 @@ it('says what to change', () => {
   expect(messageOf({ from: '2026/01/01' })).toMatch(/^must be an ISO 8601 date/);
 });
 
-it('reaches to both ends of the years it takes, and writes them as ISO 8601 has them', () => {
+it('reports the first and last accepted day in ISO 8601', () => {
   for (const day of ['1970-01-01', '9998-12-31']) {
     const parsed = parseUsageQuery({ to: day }, NOW);
     const report = usageReport(parsed.ok ? parsed.value : { from: Number.NaN, to: Number.NaN }, []);
@@ -62,7 +62,7 @@ it('reaches to both ends of the years it takes, and writes them as ISO 8601 has 
   }
 });
 
-it('adds up the days without a tail of digits', () => {
+it('sums days without floating-point residue', () => {
   const day = { date: '2026-03-01', jobs: 1, voiceprints: 0 };
   const report = usageReport({ from: NOW, to: NOW }, [
     { ...day, kind: 'diarize', billedSeconds: 20.1 },

@@ -9,7 +9,7 @@ const decode = (text: string) => {
 };
 
 describe('base64', () => {
-  it('is read in both alphabets, with and without padding, escapes and line breaks', () => {
+  it('is decoded in both alphabets, with and without padding, escapes and line breaks', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         const text = Buffer.from(bytes).toString('base64');
@@ -37,7 +37,7 @@ describe('base64', () => {
     ['AAÄA', /character 3 /],
     ['AA\u{1f600}', /character 3 /],
     ['AAAAA', /in the middle of a byte/],
-  ])('is refused as %j', (text, message) => {
+  ])('%j is refused', (text, message) => {
     expect(decode(text)).toMatch(message);
     expect(readBase64(text, 0).ok).toBe(false);
   });
@@ -56,7 +56,7 @@ describe('a data: URL', () => {
     'data:;base64,%0A ',
   ])('%j has no data', (url) => expect(dataUrlFault(url)).toBe('The data: URL has no data after the comma.'));
 
-  it('holds at most 8 MiB, exactly', () => {
+  it('may have exactly 8 MiB of data', () => {
     const base64 = (bytes: number) => `data:;base64,${Buffer.alloc(bytes).toString('base64')}`;
     for (const spell of [
       base64,
@@ -68,7 +68,7 @@ describe('a data: URL', () => {
     }
   });
 
-  it('need not be base64, and may say its type as it likes', () => {
+  it('need not be base64, and may have any media type', () => {
     for (const url of ['data:,abc', 'DATA:,a%20b', 'data:,50%', 'data:audio/wav;codecs=1;Base64 ,UklGRg==']) {
       expect(dataUrlFault(url), url).toBeUndefined();
     }

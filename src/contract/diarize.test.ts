@@ -13,7 +13,7 @@ const configOf = (transcriptionConfig: object | null) => {
   return parsed.ok ? parsed.value.transcriptionConfig : parsed.errors;
 };
 
-describe('transcription settings, where an engine is configured', () => {
+describe('transcription settings with a configured engine', () => {
   it.each([
     [null, { model: 'asr-tdt-0.6b-v3' }],
     [{}, { model: 'asr-tdt-0.6b-v3' }],
@@ -25,16 +25,16 @@ describe('transcription settings, where an engine is configured', () => {
       { model: 'asr-large-v3-turbo', language: 'JA' },
       { model: 'asr-large-v3-turbo', language: 'ja' },
     ],
-  ])('%j means %j', (config, expected) => {
+  ])('reads %j as %j', (config, expected) => {
     expect(configOf(config)).toEqual(expected);
   });
 
-  it('refuse a language of the other model', () => {
+  it('refuses a language of the other model', () => {
     expect(fieldsOf({ transcriptionConfig: { language: 'Japanese' } })).toEqual(['transcriptionConfig.language']);
     expect(fieldsOf({ transcriptionConfig: { language: 'Japanese', model: 'asr-large-v3-turbo' } })).toEqual([]);
   });
 
-  it('tell all their faults at once, a wrong language beside a wrong model too', () => {
+  it('reports all faults together, also those of both language and model', () => {
     const config = { model: 'whisper', language: 'Klingon' };
     expect(fieldsOf({ transcriptionConfig: config })).toEqual([
       'transcriptionConfig.model',
@@ -53,19 +53,19 @@ describe('transcription settings, where an engine is configured', () => {
     expect(fieldsOf({ transcriptionConfig: 'none' })).toEqual(['transcriptionConfig']);
   });
 
-  it('are read from the alias where the own name is null', () => {
+  it('reads the alias if the canonical name is null', () => {
     const parsed = parse({ transcription: true, transcriptionConfig: null, transcription_config: { language: 'fr' } });
     expect(parsed.ok && parsed.value.transcriptionConfig).toEqual({ model: 'asr-tdt-0.6b-v3', language: 'fr' });
     expect(fieldsOf({ transcription_config: { language: 'xx' } })).toEqual(['transcription_config.language']);
-    expect(fieldsOf({ transcription_config: 3 }), 'told once').toEqual(['transcription_config']);
+    expect(fieldsOf({ transcription_config: 3 }), 'reported once').toEqual(['transcription_config']);
   });
 
-  it('are left out when no transcription is asked for', () => {
+  it('ignores the settings without a requested transcription', () => {
     const parsed = parse({ transcriptionConfig: { language: 'fr' } });
     expect(parsed.ok && parsed.value.transcriptionConfig).toBeUndefined();
   });
 
-  it('name a model for which an engine is configured', () => {
+  it('refuses a model without a configured engine', () => {
     const body = { url: 'https://example.com/a.wav', transcription: true };
     const errorsOf = (more: object, transcription: readonly TranscriptionModel[]) => {
       const parsed = parseDiarizeBody({ ...body, ...more }, { transcription });
@@ -78,19 +78,19 @@ describe('transcription settings, where an engine is configured', () => {
     expect(errorsOf({ transcription: false }, [])).toEqual([]);
   });
 
-  it('do not make community-1 transcribe', () => {
+  it('refuses a transcription with community-1', () => {
     expect(fieldsOf({ model: 'community-1', transcription: true })).toEqual(['transcription']);
     expect(fieldsOf({ model: 'community-1', transcription: false })).toEqual([]);
   });
 });
 
-it('a fault between two fields is told only where both are right by themselves', () => {
+it('reports a contradiction of two fields only if both are valid', () => {
   expect(fieldsOf({ minSpeakers: '3', maxSpeakers: 2 })).toEqual(['minSpeakers']);
   expect(fieldsOf({ numSpeakers: 0, minSpeakers: 2 })).toEqual(['numSpeakers']);
   expect(fieldsOf({ numSpeakers: 2, minSpeakers: 2, maxSpeakers: 2 })).toEqual([]);
 });
 
-it('counts of speakers are whole numbers from 1 on, of any size and however they are written', () => {
+it('accepts whole numbers of speakers from 1, in any notation', () => {
   for (const numSpeakers of [1, 2.0, 1e20, Number.MAX_SAFE_INTEGER]) expect(fieldsOf({ numSpeakers })).toEqual([]);
   const messages = [0.5, 2.5, Number.POSITIVE_INFINITY, '2', 0, -1].map((numSpeakers) => {
     const parsed = parse({ numSpeakers });
@@ -100,7 +100,7 @@ it('counts of speakers are whole numbers from 1 on, of any size and however they
   expect(messages.slice(4)).toEqual(Array(2).fill('must be at least 1'));
 });
 
-it('names that every object has are no fields and no models', () => {
+it('ignores inherited property names as fields and models', () => {
   const body = JSON.parse('{"url":"https://example.com/a","__proto__":{"exclusive":true},"constructor":1}');
   const parsed = parseDiarizeBody(body, { transcription: TRANSCRIPTION_MODELS });
   expect(parsed.ok && parsed.value.exclusive).toBe(false);
@@ -108,13 +108,13 @@ it('names that every object has are no fields and no models', () => {
   expect(fieldsOf({ transcriptionConfig: { language: 'constructor' } })).toEqual(['transcriptionConfig.language']);
 });
 
-it('tells faults of the labels as a whole beside those of single ones, and loses no label in silence', () => {
+it('reports faults of all labels and of single ones, and drops no label', () => {
   const many = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, i === 0 ? 1 : 'v']));
   expect(fieldsOf({ metadata: many }).sort()).toEqual(['metadata', 'metadata.k0']);
   expect(fieldsOf({ metadata: JSON.parse('{"__proto__":"x","a":"b"}') })).toEqual(['metadata']);
   expect(fieldsOf({ metadata: { '': 'x' } })).toEqual(['metadata']);
   expect(fieldsOf({ metadata: { constructor: 'x' } })).toEqual([]);
-  // A key of megabytes is neither taken apart nor repeated in the answer.
+  // A key of megabytes is neither split nor repeated in the answer.
   for (const character of ['.', 'k']) {
     for (const value of [1, 'x'])
       expect(fieldsOf({ metadata: { [character.repeat(4_000_000)]: value } })).toEqual(['metadata']);

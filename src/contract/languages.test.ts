@@ -6,7 +6,7 @@ it('lists the languages of interface 2.2', () => {
   expect(LANGUAGES['asr-large-v3-turbo']).toHaveLength(100);
 });
 
-it('has a code of its own for every language, which means itself', () => {
+it('has a unique code for every language, which is read as itself', () => {
   for (const [model, names] of Object.entries(LANGUAGES) as [keyof typeof LANGUAGES, readonly string[]][]) {
     const codes = names.map((name) => languageCode(model, name));
     expect(codes.every((code) => /^[a-z]{2,3}$/.test(code ?? ''))).toBe(true);
@@ -28,6 +28,6 @@ it.each([
   expect(languageCode('asr-large-v3-turbo', spelling)).toBe(code);
 });
 
-it.each(['', 'xx', 'Klingon', 'en-US', 'auto'])('does not know %j', (spelling) => {
+it.each(['', 'xx', 'Klingon', 'en-US', 'auto'])('returns undefined for %j', (spelling) => {
   expect(languageCode('asr-large-v3-turbo', spelling)).toBeUndefined();
 });

@@ -48,30 +48,30 @@ const FILE = 'RI\r\n--b\r\n--bFF--\r\n-';
 const FORM = bytesOf(
   part('model', 'whisper-1') + part('file', FILE, 'a.wav') + part('names[]', 'ü') + part('names[]', '') + END,
 );
-const WHOLE = { file: FILE, hasFile: true, fields: { model: ['whisper-1'], names: ['ü', ''] } };
+const COMPLETE = { file: FILE, hasFile: true, fields: { model: ['whisper-1'], names: ['ü', ''] } };
 
 describe('a form', () => {
-  it('is read, fields before and after the file', async () => {
-    expect(await read([FORM])).toEqual(WHOLE);
+  it('is read with fields before and after the file', async () => {
+    expect(await read([FORM])).toEqual(COMPLETE);
   });
 
-  it('is read wherever its chunks are cut', async () => {
+  it('is read at any split into chunks', async () => {
     for (let first = 1; first < FORM.length; first++)
-      expect(await read([FORM.subarray(0, first), FORM.subarray(first)]), `cut at ${first}`).toEqual(WHOLE);
+      expect(await read([FORM.subarray(0, first), FORM.subarray(first)]), `cut at ${first}`).toEqual(COMPLETE);
     for (let size = 1; size < 9; size++) {
       const count = Math.ceil(FORM.length / size);
       const chunks = Array.from({ length: count }, (_, at) => FORM.subarray(at * size, (at + 1) * size));
-      expect(await read(chunks), `chunks of ${size}`).toEqual(WHOLE);
+      expect(await read(chunks), `chunks of ${size}`).toEqual(COMPLETE);
     }
   });
 
-  it('needs no line break at its end, and may have more after it', async () => {
+  it('needs no line break at its end, and ignores bytes after it', async () => {
     const { length } = FORM;
-    expect(await read([FORM.subarray(0, length - 2)])).toEqual(WHOLE);
-    expect(await read([FORM, bytesOf('epilogue')])).toEqual(WHOLE);
+    expect(await read([FORM.subarray(0, length - 2)])).toEqual(COMPLETE);
+    expect(await read([FORM, bytesOf('epilogue')])).toEqual(COMPLETE);
   });
 
-  it('is refused when it is cut off anywhere before its end', async () => {
+  it('is refused when cut off before its end', async () => {
     for (let end = 1; end < FORM.length - 4; end++)
       expect(await read([FORM.subarray(0, end)]), `ends at ${end}`).toMatchObject({ kind: 'invalid' });
   });
@@ -81,7 +81,7 @@ describe('a form', () => {
     expect(await read([two])).toEqual(fault('must be sent exactly once', 'file'));
   });
 
-  it('is bounded, declared or not, in all and in its fields', async () => {
+  it('is limited in size, with and without Content-Length, and in size and number of fields', async () => {
     const tooLarge = { kind: 'body_too_large', maxBytes: 100 };
     expect(await read([FORM], { maxBytes: 100 })).toEqual(tooLarge);
     const headers = { 'Content-Type': TYPE, 'Content-Length': '101' };
@@ -93,7 +93,7 @@ describe('a form', () => {
     expect(await read([many])).toEqual(fault('must have at most 100 parts'));
   });
 
-  it('is told from other bodies', async () => {
+  it('is refused with another Content-Type, without a boundary, or malformed', async () => {
     expect(await read([FORM], { headers: { 'Content-Type': 'application/json' } })).toMatchObject({
       kind: 'media_type',
     });

@@ -35,8 +35,8 @@ export interface FormOptions {
 
 /**
  * Reads a form and streams its file, which may come before or after the fields. The order of the checks is the
- * contract's: size (413), Content-Type (415), form (400). Large fields occupy a place of the isolate until `bodyPlace` is
- * released.
+ * contract's: size (413), Content-Type (415), form (400). Large fields occupy a place of the isolate until `bodyPlace`
+ * is released.
  */
 export async function readForm(c: AppContext, options: FormOptions): Promise<Form> {
   const tooLarge: Refusal = { kind: 'body_too_large', maxBytes: options.maxBytes };

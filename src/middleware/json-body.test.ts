@@ -18,28 +18,28 @@ it.each(['text/html', 'application/jsonx', 'application/json5', '+json', 'audio/
 
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
 
-it('bounds the depth', () => {
+it('limits the depth', () => {
   expect(structureFault(nested(JSON_MAX_DEPTH))).toBeUndefined();
   expect(structureFault(nested(JSON_MAX_DEPTH + 1))).toMatch(/nested/);
   expect(structureFault(`[${nested(3)},`.repeat(20))).toBeUndefined();
 });
 
-it('bounds the number of values', () => {
+it('limits the number of values', () => {
   expect(structureFault(`[${'1,'.repeat(JSON_MAX_VALUES - 2)}1]`)).toBeUndefined();
   expect(structureFault(`[${'1,'.repeat(JSON_MAX_VALUES)}1]`)).toMatch(/values/);
 });
 
 it.each(['[[[[', '\\"[[[[', '\\\\\\"[[[[', '{"a":"\\\\', ',,,,'.repeat(10_000)])(
-  'looks into no string: %#',
+  'ignores brackets and commas in strings: %#',
   (content) => {
     expect(structureFault(`{"a":"${content.repeat(20)}","b":1}`)).toBeUndefined();
   },
 );
 
-it('looks behind a string that ends in an escaped backslash', () => {
+it('continues after a string that ends with an escaped backslash', () => {
   expect(structureFault(`{"a":"\\\\","b":${nested(JSON_MAX_DEPTH)}}`)).toMatch(/nested/);
 });
 
-it('reads on to the end of a text whose string never ends', () => {
+it('accepts an unterminated string', () => {
   expect(structureFault('{"a":"b\\"')).toBeUndefined();
 });

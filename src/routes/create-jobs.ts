@@ -23,13 +23,13 @@ import { readJsonBody } from '../middleware/json-body.ts';
 import { type Endpoint, endpoint, errorResponses } from './endpoint.ts';
 import { jobOfCaller } from './job-routes.ts';
 
-/** What makes the three endpoints that start jobs different from each other. */
+/** The differences between the three endpoints that start jobs. */
 export interface JobEndpoint {
   readonly path: string;
   readonly operationId: string;
   readonly summary: string;
   readonly bodySchema: z.ZodType;
-  /** Reads the body; finds every faulty field at once. */
+  /** Parses the body and reports all faulty fields. */
   readonly parse: (body: unknown, services: AppServices) => Parsed<JobSpec>;
 }
 
@@ -71,7 +71,7 @@ export function createJobEndpoint({ path, operationId, summary, bodySchema, pars
       ]);
       if (!parsed.ok || errors.length > 0) return { kind: 'invalid', errors };
       const key = c.req.header(IDEMPOTENCY_KEY_HEADER);
-      // A repeated call costs nothing: its job may be what the credit went to.
+      // A repeated call is free: its job may have used up the credit.
       const isReplayOnly = !(await canPay(services, account));
       if (isReplayOnly && (key === undefined || !(await services.jobs.hasReplay(account.id, key))))
         return { kind: 'payment_required' };
@@ -101,10 +101,7 @@ export const diarize = createJobEndpoint({
   parse: (body, { policy }) => mapParsed(parseDiarizeBody(body, policy), (request) => ({ kind: 'diarize', request })),
 });
 
-/**
- * POST /v1/identify: starts a job that diarizes a recording and names the speakers whose voiceprints came with the
- * request.
- */
+/** POST /v1/identify: starts a job that diarizes a recording and matches its speakers with given voiceprints. */
 export const identify = createJobEndpoint({
   path: '/v1/identify',
   operationId: 'identify',
@@ -123,7 +120,7 @@ export const voiceprint = createJobEndpoint({
   parse: (body) => mapParsed(parseVoiceprintBody(body), (request) => ({ kind: 'voiceprint', request })),
 });
 
-/** POST /v1/jobs/{jobId}/recount: diarizes again from a job's kept analysis, with other bounds. */
+/** POST /v1/jobs/{jobId}/recount: diarizes again from a job's stored analysis, with other bounds. */
 export const recountJob = endpoint(
   {
     method: 'post',
@@ -166,8 +163,8 @@ export const recountJob = endpoint(
 );
 
 /**
- * Looks at where a request's addresses point. Fields that are not strings are left to the schema.
- * @returns one entry for each address that is refused
+ * Checks the addresses of a request. The schema reports fields that are not strings.
+ * @returns an entry for each refused address
  */
 export function addressErrors(body: unknown, policy: { readonly allowLoopback: boolean }): FieldError[] {
   if (typeof body !== 'object' || body === null) return [];
@@ -190,7 +187,7 @@ function sourceFault(url: string, policy: { readonly allowLoopback: boolean }): 
   return checked.ok ? undefined : checked.error.message;
 }
 
-/** The faults of the request's Idempotency-Key header, if it has one. */
+/** Faults of the request's Idempotency-Key header; none without the header. */
 export function idempotencyKeyErrors(c: AppContext): FieldError[] {
   const key = c.req.header(IDEMPOTENCY_KEY_HEADER);
   if (key === undefined || isIdempotencyKey(key)) return [];
@@ -198,8 +195,8 @@ export function idempotencyKeyErrors(c: AppContext): FieldError[] {
 }
 
 /**
- * The key together with the hash of what it stands for. The hash covers the endpoint and the validated request, so that
- * another order of fields, a null or an alias is the same request, and the same body at another endpoint is not.
+ * The key with the hash of its request. The hash covers the endpoint and the validated request: another order of
+ * fields, a null or an alias is the same request; the same body at another endpoint is a different one.
  */
 export async function idempotency(
   c: AppContext,

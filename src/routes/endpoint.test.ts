@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { jobCreatedSchema } from '../contract/jobs.ts';
 import { described, operationId } from './endpoint.ts';
 
-it('names operations after their method and address', () => {
+it('derives operation ids from method and address', () => {
   expect(operationId('get', '/v1/jobs/{jobId}/events')).toBe('getJobsByJobIdEvents');
   expect(operationId('post', '/v1/media/input')).toBe('postMediaInput');
   expect(operationId('get', '/v2/jobs')).toBe('getV2Jobs');
@@ -11,7 +11,7 @@ it('names operations after their method and address', () => {
   expect(operationId('get', '/')).toBe('getRoot');
 });
 
-it('keeps what the endpoint says itself', () => {
+it('keeps the descriptions of the endpoint itself', () => {
   const own = { description: 'Mine', headers: { 'X-Own': { schema: { type: 'string' as const } } } };
   const route = createRoute({
     method: 'get',
@@ -33,7 +33,7 @@ it('keeps what the endpoint says itself', () => {
   ]);
 });
 
-it('leads from a created job to where it is read', () => {
+it('links a created job to the operation that reads it', () => {
   const created = { description: 'The job', content: { 'application/json': { schema: jobCreatedSchema } } };
   const route = createRoute({ method: 'post', path: '/v1/diarize', responses: { 200: created } });
   const links = { job: { operationId: 'getJob', parameters: { jobId: '$response.body#/jobId' } } };
@@ -41,7 +41,7 @@ it('leads from a created job to where it is read', () => {
   expect(described(route, false).responses[500]).not.toHaveProperty('links');
 });
 
-it('promises rate limits without a key where the address names the account: uploads were not counted', () => {
+it('documents rate limits without a key if the address names the account', () => {
   const route = createRoute({
     method: 'put',
     path: '/v1/media/upload/{ticket}',
@@ -55,7 +55,7 @@ it('promises rate limits without a key where the address names the account: uplo
   expect(headers(429)).toEqual(expect.arrayContaining(['Retry-After', 'X-RateLimit-Reset']));
 });
 
-it('promises no rate window where there is no account, only that floods are refused', () => {
+it('documents no rate window without an account, but the refusal of floods', () => {
   const route = createRoute({ method: 'get', path: '/docs', responses: { 200: { description: 'A page' } } });
   const result = described(route, true);
   expect(result).toMatchObject({ tags: ['Documentation'] });

@@ -11,7 +11,7 @@ import { answerErrorsAsOpenAi, type Refusal, refuse } from '../middleware/refusa
 
 const RATE_HEADERS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const;
 
-/** Headers that an error has wherever it comes from. */
+/** Headers of an error at every endpoint. */
 const HEADERS_BY_STATUS: Readonly<Record<string, readonly DocumentedHeader[]>> = {
   416: ['Content-Range'],
   426: ['Upgrade', 'Sec-WebSocket-Version'],
@@ -34,10 +34,10 @@ const TAG_BY_SEGMENT: Readonly<Record<string, Tag>> = {
 };
 
 /**
- * What the API document says about an endpoint: its own words, and what holds for all of them: an operation id, a tag,
- * the headers of its answers, and the errors that any request can meet. The endpoint's own words win.
- * @param isPublic whether it is called without a key
- * @param isCounted whether its calls count in the window of an account
+ * The endpoint's entry in the API document: its own description, with the defaults of all endpoints for operation id,
+ * tag, response headers and errors. The endpoint's own description takes precedence.
+ * @param isPublic whether it needs no key
+ * @param isCounted whether its calls count in an account's rate window
  */
 export function described<R extends RouteConfig>(route: R, isPublic: boolean, isCounted = !isPublic): RouteConfig {
   const responses: RouteConfig['responses'] = {
@@ -65,14 +65,14 @@ function apiError(description: string) {
   return { description, content: { 'application/json': { schema: apiErrorSchema } } };
 }
 
-/** Where a created job is read. */
+/** Link to the operation that reads a created job. */
 const JOB_LINK = { links: { job: { operationId: 'getJob', parameters: { jobId: '$response.body#/jobId' } } } };
 
 function linksOf({ content }: { readonly content?: object }): object {
   return jsonSchemaOf(content) === jobCreatedSchema ? JOB_LINK : {};
 }
 
-/** An error that says what its status means: one example for all of them would fit one. */
+/** An example of each status: a shared example would fit only one of them. */
 function exampleOf({ content, description }: { readonly content?: object; readonly description?: string }): object {
   if (jsonSchemaOf(content) !== apiErrorSchema) return {};
   const example: ApiError = { requestId: '5e7ff389-8a0d-4c6f-9a5e-0d6f3c1b2a47', message: `${description}.` };
@@ -83,7 +83,7 @@ function jsonSchemaOf(content: object | undefined): unknown {
   return (content as Record<string, { schema?: unknown }> | undefined)?.['application/json']?.schema;
 }
 
-/** Headers given as a schema are left alone: they cannot be added to by name. */
+/** Headers given as a schema are kept unchanged, because no header can be added to them by name. */
 function isZodObject(headers: object): boolean {
   return '_zod' in headers;
 }
@@ -91,12 +91,12 @@ function isZodObject(headers: object): boolean {
 function headersOf(status: string, isPublic: boolean, isCounted: boolean): DocumentedHeader[] {
   const names: DocumentedHeader[] = ['X-Request-Id'];
   names.push(...(HEADERS_BY_STATUS[status] ?? []));
-  // Without a good credential there is no account whose window could be reported.
+  // Without a valid credential there is no account and no window to report.
   if (status === '401') return isPublic ? names : [...names, 'WWW-Authenticate'];
   return isCounted ? [...names, ...RATE_HEADERS] : names;
 }
 
-/** The words of the address after the version, without its parameters. */
+/** Segments of the address after the version. */
 function words(path: string): string[] {
   return path.split('/').filter((segment) => segment !== '' && segment !== 'v1');
 }
@@ -116,32 +116,31 @@ function tagOf(path: string): Tag {
 }
 
 /**
- * Who may call an endpoint: holders of a key with the scope, of any key, or anyone (the address itself is the
- * credential, if there is one). A counted address names an account, in whose window the endpoint's check counts the
- * call.
+ * Who may call an endpoint: holders of a key with the scope, holders of any key, or anyone (if there is a credential,
+ * it is the address). A counted address names an account; the endpoint's check counts the call in the account's window.
  */
 export type Access = Scope | 'any key' | 'counted address' | 'public';
 
-/** The half of an endpoint that does something and answers. */
+/** The second half of an endpoint: carries the request out and answers it. */
 export type Work = () => Response | Refusal | Promise<Response | Refusal>;
 
 /**
- * The half of an endpoint that looks at the request: gives what it is refused for, or the work. Between the two halves
- * the rate limit is applied, so that a client hears first what else is wrong with its request.
+ * The first half of an endpoint: checks the request and returns a refusal or the work. The rate limit applies between
+ * the halves, so that other faults of the request are reported first.
  */
 export type Check = (c: AppContext) => Refusal | Work | Promise<Refusal | Work>;
 
-/** One endpoint: what the API document says about it, who may call it, and what it does. */
+/** An endpoint: its description in the API document, its access rule and its handler. */
 export interface Endpoint {
   readonly route: RouteConfig & { getRoutingPath(): string; readonly hide?: boolean };
   readonly access: Access;
   readonly check: Check;
-  /** Set where errors are answered in OpenAI's form. */
+  /** Set if errors are answered in OpenAI's form. */
   readonly errorForm?: 'openai';
 }
 
 const BAD_KEY = 'Bad, missing or revoked key';
-/** Where the address itself is the credential. */
+/** 401 of an endpoint whose address is the credential. */
 const BAD_ADDRESS = 'The address is not valid, or has expired';
 
 const ERROR_DESCRIPTIONS = {
@@ -156,7 +155,7 @@ const ERROR_DESCRIPTIONS = {
   426: 'The request is no WebSocket upgrade, or of another version',
   503: 'The service takes no jobs, or no more live streams, now; call again after `Retry-After` seconds',
 } as const;
-/** Where they differ, and those that no other address has. */
+/** Descriptions that differ at OpenAI's addresses or exist only there. */
 const OPENAI_DESCRIPTIONS = {
   400: 'Invalid request, or a job that failed for what it was given',
   404: 'Unknown',
@@ -180,7 +179,7 @@ export function errorResponses(...statuses: readonly (400 | ErrorStatus)[]): Rou
   );
 }
 
-/** The same in OpenAI's form, with those that any request can meet. */
+/** Response entries in OpenAI's form, with the errors of every endpoint. */
 export function openAiErrorResponses(...statuses: readonly number[]): RouteConfig['responses'] {
   const descriptions: Readonly<Record<number, string>> = { ...ERROR_DESCRIPTIONS, ...OPENAI_DESCRIPTIONS };
   const content = { 'application/json': { schema: openAiErrorSchema } };
@@ -189,7 +188,7 @@ export function openAiErrorResponses(...statuses: readonly number[]): RouteConfi
   );
 }
 
-/** Declares an endpoint; one that needs a key wants it as a bearer token, in the API document too. */
+/** Declares an endpoint. The API document names the bearer token of one that needs a key. */
 export function endpoint(route: RouteConfig, access: Access, check: Check): Endpoint {
   if (needsKey(access)) return { route: createRoute({ security: [{ bearer: [] }], ...route }), access, check };
   const { 401: unauthorized } = route.responses;
@@ -203,8 +202,8 @@ export function endpoint(route: RouteConfig, access: Access, check: Check): Endp
  * Registers endpoints and, for each of their paths, the answer to any other method: 405 with `Allow`, 204 to OPTIONS.
  *
  * The handlers read their bodies themselves. The validators that `app.openapi` would install skip a body without a JSON
- * Content-Type and stop at a fault of syntax in their own format; the contract wants such bodies read and all faults
- * told at once.
+ * Content-Type and stop at a syntax error in their own format; the contract requires that bodies without a Content-Type
+ * are read and that all faults are reported together.
  */
 export function register(app: OpenAPIHono<AppEnv>, endpoints: readonly Endpoint[]): void {
   for (const { route, errorForm } of endpoints) {
@@ -237,8 +236,8 @@ function needsKey(access: Access): access is Scope | 'any key' {
 
 function guards(access: Access, path: string): AppMiddleware[] {
   if (!needsKey(access)) return [];
-  const known = [authenticate, countRequest(path)];
-  return access === 'any key' ? known : [...known, requireScope(access)];
+  const withKey = [authenticate, countRequest(path)];
+  return access === 'any key' ? withKey : [...withKey, requireScope(access)];
 }
 
 function answer(check: Check): Handler<AppEnv> {

@@ -4,7 +4,7 @@ import { wrapStream } from './job-routes.ts';
 const bytes = (content: string) => new TextEncoder().encode(content);
 const stream = (source: UnderlyingDefaultSource<Uint8Array>) => new ReadableStream<Uint8Array>(source);
 
-it('puts a text before and after the bytes of a stream', async () => {
+it('adds a text before and after the bytes of a stream', async () => {
   const chunks = ['{"a"', '', ':1}'];
   const body = stream({
     pull(controller) {
@@ -16,7 +16,7 @@ it('puts a text before and after the bytes of a stream', async () => {
   expect(await new Response(wrapStream('{"output":', body, '}')).text()).toBe('{"output":{"a":1}}');
 });
 
-it('breaks off where the stream does, and never closes a half document', async () => {
+it('fails when the stream fails, without closing the incomplete document', async () => {
   let pulls = 0;
   const body = stream({
     pull(controller) {
@@ -27,7 +27,7 @@ it('breaks off where the stream does, and never closes a half document', async (
   await expect(new Response(wrapStream('{', body, '}')).text()).rejects.toThrow('storage went away');
 });
 
-it('stops the stream when the reader goes away', async () => {
+it('cancels the stream when its reader cancels', async () => {
   let canceled = false;
   const body = stream({
     pull: (controller) => controller.enqueue(bytes('x')),

@@ -27,7 +27,7 @@ import { keyCheck } from '../middleware/access.ts';
 import type { AppContext } from '../middleware/context.ts';
 import { type Endpoint, endpoint, errorResponses } from './endpoint.ts';
 
-/** GET /v1/jobs/{jobId}: a job with its output, once there is one. */
+/** GET /v1/jobs/{jobId}: a job, with its output if it has one. */
 export const readJob = endpoint(
   {
     method: 'get',
@@ -51,18 +51,18 @@ export const readJob = endpoint(
   },
 );
 
-/** The job that the path names; undefined if the caller's account has none of that id. */
+/** The job that the path names; undefined if the caller's account has no job with that id. */
 export function jobOfCaller(c: AppContext): Promise<JobView | undefined> {
   return c.get('services').jobs.find(c.get('principal').account.id, c.req.param('jobId') ?? '');
 }
 
-/** A job with its output, if that is still there. */
+/** Answers with a job, and its output if it is still stored. */
 export async function answerJob(c: AppContext, job: JobView): Promise<Response> {
   const head = describeJob(job);
-  // In headers, since the contract's body has no place for them.
+  // In headers, because the contract's body has no fields for them.
   if (job.progress !== undefined) c.header('X-Job-Progress', job.progress.toFixed(3));
   if (job.attempt) c.header('X-Job-Attempt', `${job.attempt.number}/${job.attempt.of}`);
-  // The stored output can hold hundreds of thousands of values: it passes through as bytes, never parsed.
+  // The stored output can have hundreds of thousands of values: it passes through as bytes, without parsing.
   const { jobs } = c.get('services');
   const output = job.status === 'succeeded' && c.req.method !== 'HEAD' ? await jobs.openOutput(job.id) : undefined;
   if (!output) return c.json(head);
@@ -84,8 +84,8 @@ export function describeJob(job: JobView): JobResult {
 }
 
 /**
- * The bytes of `body` between two texts, passed on chunk by chunk. A failure of `body` breaks the stream off, so that a
- * reader never takes half a document for a whole one.
+ * Streams the bytes of `body` between two texts. A failure of `body` aborts the stream, so that a reader never takes an
+ * incomplete document for a complete one.
  */
 export function wrapStream(
   before: string,
@@ -110,7 +110,7 @@ export function wrapStream(
 
 const DEFAULT_LIMIT = 10;
 
-/** The account's jobs, newest first, a page at a time. */
+/** Lists the account's jobs in pages, newest first. */
 function listAt(path: string, operationId: string, summary: string): Endpoint {
   return endpoint(
     {
@@ -147,13 +147,13 @@ function listAt(path: string, operationId: string, summary: string): Endpoint {
 
 /** GET /v2/jobs */
 export const listJobs = listAt('/v2/jobs', 'listJobs', 'List jobs');
-/** GET /v1/jobs: the same list under the prefix of all other addresses. */
+/** GET /v1/jobs: the list of `/v2/jobs` under the prefix of all other addresses. */
 export const listJobsV1 = listAt('/v1/jobs', 'listJobsV1', 'List jobs, as /v2/jobs does');
 
-/** Documents of the formats that are JSON. */
+/** Schemas of the JSON formats. */
 const JSON_SCHEMAS = [...successOutputSchemas, annotationSchema, diarizedTranscriptionSchema] as const;
 
-/** GET /v1/jobs/{jobId}/output: the output of a success as a file. */
+/** GET /v1/jobs/{jobId}/output: the output of a successful job as a file. */
 export const jobOutput = endpoint(
   {
     method: 'get',
@@ -181,16 +181,15 @@ export const jobOutput = endpoint(
     const { jobs } = c.get('services');
     const job = await jobOfCaller(c);
     if (job?.status !== 'succeeded') return { kind: 'not_found' };
-    const asked = c.req.query('format') ?? 'json';
-    const format = outputFormat(asked);
-    const known: readonly OutputFormat[] = job.kind === 'voiceprint' ? ['json'] : OUTPUT_FORMAT_NAMES;
-    const isKnown = format !== undefined && known.includes(format);
+    const format = outputFormat(c.req.query('format') ?? 'json');
+    const formats: readonly OutputFormat[] = job.kind === 'voiceprint' ? ['json'] : OUTPUT_FORMAT_NAMES;
+    const isKnown = format !== undefined && formats.includes(format);
     if (!isKnown) {
-      // A wrong format of what is not there is still not there: 404 comes before 400.
+      // 404 comes before 400: without an output, a wrong format does not matter.
       const document = await jobs.openOutput(job.id);
       if (!document) return { kind: 'not_found' };
       await document.cancel();
-      const message = `must be one of: ${known.join(', ')}`;
+      const message = `must be one of: ${formats.join(', ')}`;
       return { kind: 'invalid', errors: [{ field: 'format', message }] };
     }
     return async () => {
@@ -208,16 +207,16 @@ export const jobOutput = endpoint(
 );
 
 const LAST_EVENT_ID_HEADER = 'Last-Event-ID';
-/** How long a client waits before it connects again. */
+/** Delay before a client connects again. */
 const RECONNECT_MS = 2000;
 const EVENT_STREAM = 'text/event-stream';
 
-/** One event as a reader of the stream gets it. */
+/** An event of the stream. */
 const eventSchema = z
   .object({ id: z.string(), event: z.enum(['status', 'progress']), data: z.string() })
   .openapi('JobEvent', { description: '`data` is JSON: the job for `status`, `{jobId, progress}` for `progress`.' });
 
-/** GET /v1/jobs/{jobId}/events: what becomes of a job, as server-sent events. */
+/** GET /v1/jobs/{jobId}/events: changes of a job as server-sent events. */
 export const jobEvents = endpoint(
   {
     method: 'get',
@@ -248,9 +247,9 @@ export const jobEvents = endpoint(
 function watch(c: AppContext, accountId: string, { id: jobId, status }: JobView): Response {
   const { jobs, log } = c.get('services');
   const sentId = eventId(c.req.header(LAST_EVENT_ID_HEADER) || c.req.query('lastEventId'));
-  // Browsers connect again after every end of a stream; 204 is how the standard says that this was the last.
+  // Browsers connect again after every end of a stream; the standard defines 204 to stop that.
   if (sentId === FINAL_EVENT_ID && isTerminal(status)) return c.body(null, 204);
-  // The last id of another job says nothing of one that has not ended.
+  // The final id of another job is meaningless for a job that has not ended.
   const afterId = sentId < FINAL_EVENT_ID ? sentId : -1;
   if (c.req.method === 'HEAD') return c.body(null, 200, { 'Content-Type': EVENT_STREAM });
   c.header('X-Accel-Buffering', 'no');
@@ -269,13 +268,13 @@ function watch(c: AppContext, accountId: string, { id: jobId, status }: JobView)
     }
     log('info', 'watch_ended', { jobId, aborted: stream.aborted, milliseconds: Date.now() - startedAt });
   });
-  // The library says no-cache: what a key gets could be kept, to be asked for again.
+  // The library sets no-cache, which would let caches store the answer to a key.
   c.header('Cache-Control', 'no-store');
   return answer;
 }
 
 /**
- * An unknown id starts the stream from the beginning: its events report a state, so nothing is lost and little is
+ * An unknown id starts the stream from the beginning: events report states, so that nothing is lost and little is
  * repeated.
  */
 function eventId(text: string | undefined): number {
@@ -289,7 +288,7 @@ function toEvent(item: Exclude<JobWatchItem, { kind: 'heartbeat' }>): { id: stri
 
 const params = z.object({ jobId: z.string() });
 
-/** POST /v1/jobs/{jobId}/cancel: ends a job that still works; one that has ended stays as it is. */
+/** POST /v1/jobs/{jobId}/cancel: cancels an unfinished job; does not change one that has ended. */
 export const cancelJob = endpoint(
   {
     method: 'post',
@@ -311,14 +310,14 @@ export const cancelJob = endpoint(
       const job = await jobs.cancel(c.get('principal').account.id, found.id);
       if (!job) return { kind: 'not_found' };
       if (c.get('principal').scopes.has('jobs:read')) return answerJob(c, job);
-      // Who may not read jobs learns no more than that it has ended.
+      // Without the scope to read jobs, the caller gets only the status.
       const { jobId, status, createdAt, updatedAt } = describeJob(job);
       return c.json({ jobId, status, createdAt, updatedAt });
     };
   },
 );
 
-/** DELETE /v1/jobs/{jobId}: removes a job with all that it holds. */
+/** DELETE /v1/jobs/{jobId}: deletes a job with all its data. */
 export const deleteJob = endpoint(
   {
     method: 'delete',

@@ -18,7 +18,7 @@ const without = (name: keyof typeof GOOD) => {
 };
 
 describe('a WebSocket handshake', () => {
-  it('is good whole, in any case of its words, and with a last digit whose spare bits are set', () => {
+  it('is accepted when complete, in any letter case, and with spare bits set in the key', () => {
     for (const isDirect of [true, false]) {
       expect(fault(GOOD, { isDirect })).toBeUndefined();
       expect(fault({ ...GOOD, upgrade: 'WebSocket' }, { isDirect })).toBeUndefined();
@@ -26,13 +26,13 @@ describe('a WebSocket handshake', () => {
     }
   });
 
-  it('is judged behind the edge by what the edge passed on', () => {
+  it('may lack version and key behind the edge, which removes them', () => {
     expect(fault(without('sec-websocket-version'))).toBeUndefined();
     expect(fault(without('sec-websocket-key'))).toBeUndefined();
     expect(fault({ upgrade: 'websocket' })).toBeUndefined();
   });
 
-  it('must be whole where the client speaks to the runtime itself', () => {
+  it('must be complete where the client connects to the runtime directly', () => {
     expect(fault(without('sec-websocket-version'), { isDirect: true })).toBe('websocket_version');
     expect(fault(without('sec-websocket-key'), { isDirect: true })).toBe('invalid');
   });
@@ -51,7 +51,7 @@ describe('a WebSocket handshake', () => {
     expect(fault({ ...GOOD, ...change }, { isDirect: true })).toBe(kind);
   });
 
-  it('is a GET: HEAD has no connection to give away', () => {
+  it('is refused for HEAD, which has no connection to upgrade', () => {
     expect(fault(GOOD, { method: 'HEAD' })).toBe('upgrade_required');
   });
 });
@@ -59,7 +59,7 @@ describe('a WebSocket handshake', () => {
 let worker: Awaited<ReturnType<typeof startWorkers>> | undefined;
 afterEach(() => worker?.stop());
 
-/** POST /v1/live of such a Worker, by one account, and how many streams there are. */
+/** Starts a changed Worker with an account. @returns calls of POST /v1/live, and the number of streams */
 async function opening(changes: Parameters<typeof startWorkers>[0]) {
   worker = await startWorkers(changes);
   const { db, signingKey, call } = worker;
@@ -72,7 +72,7 @@ async function opening(changes: Parameters<typeof startWorkers>[0]) {
   };
 }
 
-it('opens no stream where the models cannot follow it', async () => {
+it('opens no stream if the models are too slow for live streams', async () => {
   const { open, streams } = await opening({ pack: 'studio' });
   const answer = await open();
   expect(answer.status).toBe(403);
@@ -80,7 +80,7 @@ it('opens no stream where the models cannot follow it', async () => {
   expect(await streams()).toBe(0);
 });
 
-it('opens no stream where those that run are behind, and says when to try again', async () => {
+it('opens no stream while running streams lag, and answers with Retry-After', async () => {
   const live = `
     import { LiveStream as Real } from './worker.js';
     export class LiveStream extends Real {
@@ -93,7 +93,7 @@ it('opens no stream where those that run are behind, and says when to try again'
   expect(await streams()).toBe(0);
 });
 
-it('answers a refusal also where the object of the refused stream cannot be asked to forget itself', async () => {
+it('answers with the refusal even if discarding the refused stream fails', async () => {
   const live = `
     import { LiveStream as Real } from './worker.js';
     export class LiveStream extends Real {

@@ -13,7 +13,7 @@ import { readJsonBody } from '../middleware/json-body.ts';
 import type { Refusal } from '../middleware/refusals.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
 
-/** POST /v1/live: makes a stream and gives the address to connect to. */
+/** POST /v1/live: creates a stream and returns the address to connect to. */
 export const createLive = endpoint(
   {
     method: 'post',
@@ -51,7 +51,7 @@ export const createLive = endpoint(
   },
 );
 
-/** GET /v1/live/{id}: a stream and what has become of it. */
+/** GET /v1/live/{id}: a stream and its state. */
 export const readLive = endpoint(
   {
     method: 'get',
@@ -128,28 +128,26 @@ function describeStream(stream: LiveView): LiveStreamBody {
   };
 }
 
-/** The one version there is (RFC 6455 §4.1). */
+/** The only version (RFC 6455 §4.1). */
 const WEBSOCKET_VERSION = '13';
 /** 16 bytes in base64. */
 const KEY = /^[A-Za-z0-9+/]{22}==$/;
 
-/** A request as far as its handshake goes. */
+/** The parts of a request that a handshake uses. */
 export interface Upgrade {
   readonly method: string;
   header(name: string): string | undefined;
 }
 
 /**
- * What a WebSocket handshake is refused for (RFC 6455 §4.2), undefined for a good one. Comes before the token is spent:
- * the runtime answers a handshake that it cannot complete with an error of its own only after the Worker has accepted
- * it.
+ * The fault of a WebSocket handshake (RFC 6455 §4.2); undefined for a valid one. The check must precede the use of the
+ * token: the runtime reports a handshake that it cannot complete only after the Worker has accepted it.
  *
- * @param isDirect whether clients speak to the runtime itself, which then needs all of a handshake. The platform's edge
- *   ends
- * clients' connections and need not pass version and key on, so there only what is present is judged.
+ * @param isDirect whether clients connect to the runtime itself, which then needs a complete handshake. The platform's
+ *   edge terminates clients' connections and may drop version and key; there only those present are checked.
  */
 export function handshakeFault(request: Upgrade, isDirect: boolean): Refusal | undefined {
-  // HEAD runs the handlers of GET, and has no connection to give away.
+  // HEAD runs the handlers of GET, and has no connection to upgrade.
   if (request.method !== 'GET' || request.header('Upgrade')?.toLowerCase() !== 'websocket')
     return { kind: 'upgrade_required' };
   const version = request.header('Sec-WebSocket-Version');

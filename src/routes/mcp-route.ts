@@ -10,10 +10,10 @@ import { readJsonBody } from '../middleware/json-body.ts';
 import { type Endpoint, endpoint, errorResponses } from './endpoint.ts';
 import { describeJob } from './job-routes.ts';
 
-/** Answers a request as the service answers one from outside. */
+/** Answers a request like one from a client. */
 export type Fetch = (request: Request, env: object, context: ExecutionContext) => Response | Promise<Response>;
 
-/** Longest output of a tool: a language model takes no more. */
+/** Longest output of a tool, for the limited context of a language model. */
 const MAX_OUTPUT_CHARS = 256 * 1024;
 const MORE = '\n[The output is longer. Read all of it at GET /v1/jobs/{jobId}/output.]';
 
@@ -53,23 +53,23 @@ export function mcp(fetch: Fetch, version: string): Endpoint {
   );
 }
 
-/** For a client's answers to this server, which asks nothing. The SDK's validator compiles code, as no Worker may. */
-const NO_VALIDATOR: jsonSchemaValidator = {
+/** This server sends clients no requests. The SDK's validator would compile code, which a Worker must not do. */
+const UNUSED_VALIDATOR: jsonSchemaValidator = {
   getValidator() {
-    throw new Error('this server asks its clients nothing');
+    throw new Error('this server sends its clients no requests');
   },
 };
 
 function serverOf(c: AppContext, fetch: Fetch, version: string): McpServer {
-  const server = new McpServer({ name: 'rollcall', version }, { jsonSchemaValidator: NO_VALIDATOR });
+  const server = new McpServer({ name: 'rollcall', version }, { jsonSchemaValidator: UNUSED_VALIDATOR });
 
-  const ask = async (method: 'GET' | 'POST', path: string, body?: object): Promise<Response> => {
+  const call = async (method: 'GET' | 'POST', path: string, body?: object): Promise<Response> => {
     const headers = { Authorization: c.req.header('Authorization') ?? '', 'Content-Type': 'application/json' };
     const request = new Request(new URL(path, c.req.url), { method, headers, body: body && JSON.stringify(body) });
     return fetch(request, c.env, c.executionCtx as ExecutionContext);
   };
-  const answer = async (asked: Promise<Response>): Promise<CallToolResult> => {
-    const response = await asked;
+  const answer = async (pending: Promise<Response>): Promise<CallToolResult> => {
+    const response = await pending;
     return resultOf(await boundedText(response), response.ok);
   };
 
@@ -78,13 +78,13 @@ function serverOf(c: AppContext, fetch: Fetch, version: string): McpServer {
   server.registerTool(
     'diarize',
     { description: `Finds out who speaks when in a recording. ${started}`, inputSchema: diarize },
-    (input) => answer(ask('POST', '/v1/diarize', input)),
+    (input) => answer(call('POST', '/v1/diarize', input)),
   );
   server.registerTool(
     'transcribe',
     { description: `Transcribes a recording, with the speaker of each turn. ${started}`, inputSchema: transcribe },
     ({ language, ...input }) =>
-      answer(ask('POST', '/v1/diarize', { ...input, transcription: true, transcriptionConfig: { language } })),
+      answer(call('POST', '/v1/diarize', { ...input, transcription: true, transcriptionConfig: { language } })),
   );
   server.registerTool(
     'identify',
@@ -92,12 +92,12 @@ function serverOf(c: AppContext, fetch: Fetch, version: string): McpServer {
       description: `Finds out who speaks when, and which speakers match the given voiceprints. ${started}`,
       inputSchema: identify,
     },
-    ({ threshold, ...input }) => answer(ask('POST', '/v1/identify', { ...input, matching: { threshold } })),
+    ({ threshold, ...input }) => answer(call('POST', '/v1/identify', { ...input, matching: { threshold } })),
   );
   server.registerTool(
     'voiceprint',
     { description: `Makes a voiceprint of one person's voice, for identify. ${started}`, inputSchema: voiceprint },
-    (input) => answer(ask('POST', '/v1/voiceprint', input)),
+    (input) => answer(call('POST', '/v1/voiceprint', input)),
   );
   server.registerTool(
     'recount',
@@ -105,14 +105,16 @@ function serverOf(c: AppContext, fetch: Fetch, version: string): McpServer {
       description: `Repeats a diarization of the last 24 hours with another number of speakers. ${started}`,
       inputSchema: recount,
     },
-    ({ jobId, ...input }) => answer(ask('POST', `/v1/jobs/${encodeURIComponent(jobId)}/recount`, input)),
+    ({ jobId, ...input }) => answer(call('POST', `/v1/jobs/${encodeURIComponent(jobId)}/recount`, input)),
   );
   server.registerTool(
     'list_jobs',
     { description: 'Lists the jobs of the account, newest first.', inputSchema: list_jobs },
     (input) => {
-      const given = Object.entries(input).filter(([, value]) => value !== undefined);
-      return answer(ask('GET', `/v2/jobs?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`));
+      const parameters = Object.entries(input).filter(([, value]) => value !== undefined);
+      return answer(
+        call('GET', `/v2/jobs?${new URLSearchParams(parameters.map(([name, value]) => [name, String(value)]))}`),
+      );
     },
   );
   server.registerTool(
@@ -125,14 +127,14 @@ function serverOf(c: AppContext, fetch: Fetch, version: string): McpServer {
       const result = resultOf(JSON.stringify(describeJob(job)));
       if (job.status !== 'succeeded') return result;
       const wanted = format ?? (job.kind === 'voiceprint' ? 'json' : 'txt');
-      const output = await answer(ask('GET', `/v1/jobs/${job.id}/output?format=${wanted}`));
+      const output = await answer(call('GET', `/v1/jobs/${job.id}/output?format=${wanted}`));
       return { ...output, content: [...result.content, ...output.content] };
     },
   );
   return server;
 }
 
-/** The job once it has ended or the wait is over; undefined if the account has no such job. */
+/** The job when it has ended or the wait is over; undefined if the account has no job with this id. */
 async function endOrTimeout(c: AppContext, jobId: string, waitSeconds: number): Promise<JobView | undefined> {
   const { jobs } = c.get('services');
   const accountId = c.get('principal').account.id;

@@ -62,13 +62,13 @@ export const upload = endpoint(
     const found = await c.get('services').media.findUpload(c.req.param('ticket') ?? '');
     if (!found.ok) return { kind: found.error.kind };
     const { accountId, rateLimits, store } = found.value;
-    // One address could fill the bucket otherwise: every PUT makes an object that stays for 48 hours.
+    // Without a limit, one address could fill the bucket: every PUT stores an object for 48 hours.
     await countAddressCall(c, accountId, rateLimits.post);
 
     const declared = c.req.header('Content-Length');
     const contentLength = declared !== undefined && /^\d+$/.test(declared) ? Number(declared) : undefined;
     if (contentLength !== undefined && contentLength > RECORDING_MAX_BYTES) return TOO_LARGE;
-    // RFC 9110 §14.5: a part that is taken for the whole would destroy the recording that it is a part of.
+    // RFC 9110 §14.5: storing a partial body as a complete one would overwrite the recording.
     if (c.req.header('Content-Range') !== undefined) return PART;
     const { body } = c.req.raw;
     if (!body || contentLength === 0) return EMPTY;
@@ -120,7 +120,7 @@ export const createDownload = endpoint(
 const FILE_HEADERS = ['Accept-Ranges', 'Content-Disposition', 'ETag'] as const;
 
 /**
- * GET of the address of `createDownload`: the recording's bytes, or a part of them. The ticket in the path is the
+ * GET of the address of `createDownload`: the recording's bytes, or a range of them. The ticket in the path is the
  * credential.
  */
 export const download = endpoint(
@@ -160,7 +160,7 @@ export const download = endpoint(
     const { name, sizeBytes, etag, open } = found.value;
     if (namesEtag(c.req.header('If-None-Match'), etag)) return () => c.body(null, 304, { ETag: etag });
     const pin = c.req.header('If-Range');
-    // The recording was replaced since the client began: a part of the new one would not fit what it has.
+    // If the recording was replaced since the client began, a range of the new one would not match the client's data.
     const wanted = wantedRange(pin === undefined || pin === etag ? c.req.header('Range') : undefined, sizeBytes);
     if (wanted.kind === 'unsatisfiable') return { kind: 'range_not_satisfiable', sizeBytes };
     const { offset, length } = wanted.kind === 'part' ? wanted : { offset: 0, length: sizeBytes };
@@ -180,13 +180,13 @@ export const download = endpoint(
   },
 );
 
-/** Whether an If-None-Match header names what is there (RFC 9110 §13.1.2), so that there is nothing to send. */
+/** Whether an If-None-Match header matches the ETag (RFC 9110 §13.1.2), so that no body is sent. */
 function namesEtag(header: string | undefined, etag: string): boolean {
   const names = header?.split(',').map((name) => name.trim().replace(/^W\//, '')) ?? [];
   return names.includes(etag) || (names.length === 1 && names[0] === '*');
 }
 
-/** The name in the body of a request for an address, or what the request is refused for. */
+/** The name in the body of a request for an address, or a refusal. */
 export async function readMediaName(
   c: AppContext,
 ): Promise<{ readonly ok: true; readonly name: string } | { readonly ok: false; readonly error: Refusal }> {
@@ -197,7 +197,7 @@ export async function readMediaName(
   return { ok: true, name: parsed.value.name };
 }
 
-/** What a Range header asks of a file: all of it, a part, or nothing that it has. */
+/** The requested bytes of a file: all, a part, or a range outside it. */
 export type WantedRange =
   | { readonly kind: 'all' }
   | { readonly kind: 'part'; readonly offset: number; readonly length: number }
@@ -205,7 +205,7 @@ export type WantedRange =
 
 const ALL: WantedRange = { kind: 'all' };
 
-/** Reads a Range header by RFC 9110 §14. What is malformed, or asks for several parts, counts as not there. */
+/** Parses a Range header (RFC 9110 §14). Malformed headers, and those with several ranges, are ignored. */
 export function wantedRange(header: string | undefined, sizeBytes: number): WantedRange {
   const match = /^bytes=(\d*)-(\d*)$/i.exec(header?.trim() ?? '');
   if (!match || (match[1] === '' && match[2] === '')) return ALL;

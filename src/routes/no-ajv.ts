@@ -1,4 +1,4 @@
-/** Replaces `ajv` and `ajv-formats` in the Worker (`wrangler.toml`), whose MCP server uses neither. */
+/** Replaces `ajv` and `ajv-formats` in the Worker (`wrangler.toml`); its MCP server uses neither. */
 export default function unused(): never {
   throw new Error('ajv is left out of the Worker');
 }

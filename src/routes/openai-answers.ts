@@ -13,7 +13,7 @@ const CONTENT_TYPES = {
   vtt: 'text/vtt; charset=utf-8',
 } as const;
 
-/** A transcript in the form that was asked for, written piece by piece. */
+/** A transcript in the requested form, as a stream of text. */
 export interface TranscriptAnswer {
   readonly contentType: string;
   readonly text: AsyncIterable<string>;
@@ -42,7 +42,7 @@ async function* textOf(
       yield* transcript.subtitles(format);
       return;
     case 'text':
-      for await (const piece of pieces(transcript)) yield piece;
+      yield* turnTexts(transcript);
       yield '\n';
       return;
     case 'json':
@@ -71,7 +71,7 @@ async function* textOf(
   }
 }
 
-/** The events of a stream. */
+/** Events of a streamed answer. */
 export async function* eventsOf(
   transcript: Transcript,
   { format }: TranscriptionForm,
@@ -102,7 +102,7 @@ function diarizedSegments(names: ReadonlyMap<string, string>): (turn: Spoken, in
   };
 }
 
-/** Known speakers by name; the others by letter, in order of first appearance. */
+/** Names known speakers by name and others by letter, in order of first appearance. */
 export function speakerNames(known: ReadonlyMap<string, string>): (label: string) => string {
   const names = new Map(known);
   const taken = new Set(known.values());
@@ -123,7 +123,8 @@ function letters(index: number): string {
   return index < 26 ? last : letters(Math.floor(index / 26) - 1) + last;
 }
 
-async function* pieces(transcript: Transcript): AsyncGenerator<string> {
+/** Texts of the turns, separated by spaces. */
+async function* turnTexts(transcript: Transcript): AsyncGenerator<string> {
   let space = '';
   for await (const { text } of transcript.turns()) {
     yield space + text;
@@ -133,7 +134,7 @@ async function* pieces(transcript: Transcript): AsyncGenerator<string> {
 
 async function* textMember(transcript: Transcript): AsyncGenerator<string> {
   yield '"text":"';
-  for await (const piece of pieces(transcript)) yield JSON.stringify(piece).slice(1, -1);
+  for await (const text of turnTexts(transcript)) yield JSON.stringify(text).slice(1, -1);
   yield '",';
 }
 
@@ -151,10 +152,10 @@ async function* listMember<T>(
   yield '],';
 }
 
-/** Text that is sent on at once. */
+/** Minimum length of a chunk of the answer, except the last. */
 const CHUNK_CHARS = 64 * 1024;
 
-/** A failure of `text` breaks the stream off, so that half an answer is never taken for a whole one. */
+/** A failure of `text` aborts the stream, so that a client never takes an incomplete answer for a complete one. */
 export function byteStream(text: AsyncIterable<string>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const iterator = text[Symbol.asyncIterator]();

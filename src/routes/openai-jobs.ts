@@ -4,10 +4,10 @@ import type { AppServices, CreateJob, JobService, JobView } from '../jobs/app-se
 import { isTerminal } from '../jobs/job-record.ts';
 import { type OpenAiErrorStatus, openAiErrorBody } from '../middleware/refusals.ts';
 
-/** How long a request waits for its jobs. */
+/** Longest wait of a request for its jobs. */
 export const MAX_WAIT_MS = 15 * 60_000;
 
-/** Why there is no transcript. */
+/** Reason why there is no transcript, as an answer to the client. */
 export class TranscriptionFault extends Error {
   readonly body: OpenAiError;
 
@@ -21,13 +21,13 @@ export class TranscriptionFault extends Error {
   }
 }
 
-/** What a request needs that waits for its jobs. */
-export interface Waiting {
+/** A request's wait for its jobs. */
+export interface JobWait {
   readonly jobs: Pick<JobService, 'watch' | 'find'>;
   readonly accountId: string;
   /** End of the wait, in milliseconds since the Unix epoch. */
   readonly until: number;
-  /** Whether a client with the right to wait still waits. */
+  /** Whether the client is connected and its key still valid. */
   readonly isOpen: () => boolean | Promise<boolean>;
   /** Called a few times a minute. */
   readonly onHeartbeat?: () => Promise<void>;
@@ -36,16 +36,16 @@ export interface Waiting {
 /**
  * Waits until a job has succeeded.
  *
- * @param param the field that its recording came in
- * @throws TranscriptionFault when it failed, was canceled or deleted, or takes too long
+ * @param param request field of the job's recording
+ * @throws TranscriptionFault if the job failed, was canceled or deleted, or takes too long
  */
-export async function whenSucceeded(
-  { jobs, accountId, until, isOpen, onHeartbeat }: Waiting,
+export async function waitForSuccess(
+  { jobs, accountId, until, isOpen, onHeartbeat }: JobWait,
   jobId: string,
   param: string,
 ): Promise<JobView> {
-  const goesOn = async () => Date.now() < until && (await isOpen());
-  for await (const item of jobs.watch(accountId, jobId, -1, goesOn)) {
+  const isWaiting = async () => Date.now() < until && (await isOpen());
+  for await (const item of jobs.watch(accountId, jobId, -1, isWaiting)) {
     if (item.kind === 'heartbeat') await onHeartbeat?.();
     if (item.kind !== 'status' || !isTerminal(item.job.status)) continue;
     if (item.job.status === 'succeeded') return item.job;
@@ -58,11 +58,11 @@ export async function whenSucceeded(
   throw new TranscriptionFault(504, message, { code: 'timeout' });
 }
 
-/** Speakers below this confidence are unknown, and get a letter. */
+/** Speakers below this confidence are unknown and are named by letter. */
 const MATCH_THRESHOLD = 50;
 const REFERENCES = 'known_speaker_references';
 
-/** Jobs of one request, made one after another; those that still work end with a request that fails. */
+/** Jobs of one request. `cancel` ends the unfinished ones when the request fails. */
 export class RequestJobs {
   readonly #ids: string[] = [];
 
@@ -71,7 +71,7 @@ export class RequestJobs {
     private readonly accountId: string,
   ) {}
 
-  /** @throws TranscriptionFault when the credit does not suffice for one more */
+  /** @throws TranscriptionFault if the credit does not suffice for another job */
   async create(spec: Pick<CreateJob, 'kind' | 'request'>): Promise<string> {
     const created = await this.services.jobs.create({ ...spec, accountId: this.accountId } as CreateJob);
     if (!created.ok)
@@ -85,7 +85,7 @@ export class RequestJobs {
   }
 }
 
-/** Starts a voiceprint job for the reference of each known speaker; gives their ids, in that order. */
+/** Starts a voiceprint job for the reference of each known speaker. @returns job ids, in the order of the speakers */
 export async function startVoiceprints(jobs: RequestJobs, speakers: readonly KnownSpeaker[]): Promise<string[]> {
   const ids: string[] = [];
   for (const { reference } of speakers) {
@@ -97,30 +97,30 @@ export async function startVoiceprints(jobs: RequestJobs, speakers: readonly Kno
 }
 
 /**
- * Finds the known speakers in a recording with an identify job. It has the same labels as every diarization of the
+ * Finds the known speakers in a recording with an identify job. Its labels equal those of every diarization of the
  * recording with the same model.
  *
- * @param names of the speakers whose voiceprint jobs these are
+ * @param names of the speakers of the voiceprint jobs
  * @returns names by label
  */
 export async function identifySpeakers(
   services: Pick<AppServices, 'jobs' | 'voiceprintFault'>,
   requestJobs: RequestJobs,
-  waiting: Waiting,
+  waiting: JobWait,
   { url, names, voiceprintIds }: { url: string; names: readonly string[]; voiceprintIds: readonly string[] },
 ): Promise<ReadonlyMap<string, string>> {
   const prints = await Promise.all(
     voiceprintIds.map(async (id, index) => {
-      await whenSucceeded(waiting, id, `${REFERENCES}.${index}`);
+      await waitForSuccess(waiting, id, `${REFERENCES}.${index}`);
       const output = await new Response(await services.jobs.openOutput(id)).json<{ voiceprint: string }>();
       return { label: names[index], voiceprint: output.voiceprint };
     }),
   );
   const body = { url, voiceprints: prints, matching: { threshold: MATCH_THRESHOLD } };
   const parsed = parseIdentifyBody(body, services.voiceprintFault);
-  if (!parsed.ok) throw new Error('the voiceprints of a request are not taken');
+  if (!parsed.ok) throw new Error('the voiceprints of a request are invalid');
   const id = await requestJobs.create({ kind: 'identify', request: parsed.value });
-  await whenSucceeded(waiting, id, 'file');
+  await waitForSuccess(waiting, id, 'file');
   const matches = (await services.jobs.findMatches(id)) ?? [];
   return new Map(matches.flatMap(({ speaker, match }) => (match === null ? [] : [[speaker, match]])));
 }

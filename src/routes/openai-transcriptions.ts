@@ -27,15 +27,15 @@ import { type Endpoint, endpoint, openAiErrorResponses } from './endpoint.ts';
 import { answerOf, byteStream, eventsOf } from './openai-answers.ts';
 import {
   identifySpeakers,
+  type JobWait,
   MAX_WAIT_MS,
   RequestJobs,
   startVoiceprints,
   TranscriptionFault,
-  type Waiting,
-  whenSucceeded,
+  waitForSuccess,
 } from './openai-jobs.ts';
 
-/** What Cloudflare lets through to a Worker. */
+/** Largest body that Cloudflare passes to a Worker. */
 const MAX_BYTES = 100 * 1024 * 1024;
 /** The request uploads a recording, makes jobs and reads their outputs. */
 const SCOPES = ['jobs:write', 'jobs:read', 'media:write'] as const satisfies readonly Scope[];
@@ -45,7 +45,7 @@ const RETRY_SECONDS = 5;
 
 const text = { schema: z.string() };
 
-/** POST /v1/audio/transcriptions: OpenAI's transcription of a file, made by a diarize job with a transcription. */
+/** POST /v1/audio/transcriptions: OpenAI's transcription of a file, by a diarize job with a transcription. */
 export const createTranscription: Endpoint = {
   ...endpoint(
     {
@@ -77,7 +77,7 @@ export const createTranscription: Endpoint = {
       const { account, scopes } = c.get('principal');
       const missing = SCOPES.find((scope) => !scopes.has(scope));
       if (missing) return { kind: 'missing_scope', scope: missing };
-      // A request that will be refused is read all the same, for its other faults, and not stored.
+      // A request that will be refused is read to report its other faults, but its file is not stored.
       const isPayable = await canPay(c.get('services'), account);
       const upload = new Upload(c, isPayable && c.get('rate')?.exceeded !== true);
       const takeFile = (bytes: ReadableStream<Uint8Array>) => upload.take(bytes);
@@ -105,20 +105,20 @@ function withJobId(responses: ReturnType<typeof openAiErrorResponses>): ReturnTy
   return Object.fromEntries(entries);
 }
 
-/** The file of a request as a recording of the account, under a name of its own. */
+/** The file of a request as a recording of the account, under a unique name. */
 class Upload {
   readonly #name = `openai/${crypto.randomUUID()}`;
   readonly url = MEDIA_SCHEME + this.#name;
   #isStored = false;
 
-  /** @param isWanted where false, the bytes are read and dropped */
+  /** @param isStorable if false, the bytes are read and dropped */
   constructor(
     private readonly c: AppContext,
-    private readonly isWanted: boolean,
+    private readonly isStorable: boolean,
   ) {}
 
   async take(bytes: ReadableStream<Uint8Array>): Promise<Refusal | undefined> {
-    if (!this.isWanted) {
+    if (!this.isStorable) {
       await bytes.pipeTo(new WritableStream());
       return undefined;
     }
@@ -140,7 +140,7 @@ class Upload {
     }
   }
 
-  /** Of a request that is refused nothing stays. */
+  /** Deletes the recording of a refused request. */
   async discard(): Promise<void> {
     if (this.#isStored) await this.c.get('services').media.expire(this.#accountId, this.#name);
   }
@@ -183,12 +183,12 @@ function streamEvents(c: AppContext, form: TranscriptionForm, run: Transcription
       await send(fault.body);
     }
   });
-  // The library says no-cache.
+  // The library sets no-cache.
   c.header('Cache-Control', 'no-store');
   return answer;
 }
 
-/** The jobs of one request and what comes of them. */
+/** The jobs of one request and their results. */
 class TranscriptionRun {
   readonly #services: AppServices;
   readonly #accountId: string;
@@ -206,12 +206,12 @@ class TranscriptionRun {
     this.#jobs = new RequestJobs(this.#services, this.#accountId);
   }
 
-  /** @throws TranscriptionFault when the credit does not suffice */
+  /** @throws TranscriptionFault if the credit does not suffice */
   async start(): Promise<void> {
     const { model, language, knownSpeakers } = this.form;
     const body = { url: this.url, transcription: true, transcriptionConfig: { model, language } };
     const parsed = parseDiarizeBody(body, this.#services.policy);
-    if (!parsed.ok) throw new Error('the request for a transcription is not taken');
+    if (!parsed.ok) throw new Error('the request for a transcription is invalid');
     this.#jobId = await this.#jobs.create({ kind: 'diarize', request: parsed.value });
     this.c.header(JOB_ID_HEADER, this.#jobId);
     this.#voiceprintIds = await startVoiceprints(this.#jobs, knownSpeakers);
@@ -223,7 +223,7 @@ class TranscriptionRun {
    * Waits for the jobs.
    *
    * @returns the transcript, and the names of known speakers by label
-   * @throws TranscriptionFault when there is no transcript
+   * @throws TranscriptionFault if there is no transcript
    */
   async result({
     isConnected,
@@ -233,14 +233,14 @@ class TranscriptionRun {
     readonly onHeartbeat?: () => Promise<void>;
   }): Promise<{ readonly transcript: Transcript; readonly names: ReadonlyMap<string, string> }> {
     const isKeyGood = keyCheck(this.c, 'jobs:read');
-    const waiting: Waiting = {
+    const waiting: JobWait = {
       jobs: this.#services.jobs,
       accountId: this.#accountId,
       until: Date.now() + MAX_WAIT_MS,
       isOpen: async () => isConnected() && (await isKeyGood()),
       onHeartbeat,
     };
-    const [names] = await Promise.all([this.#names(waiting), whenSucceeded(waiting, this.#jobId, 'file')]);
+    const [names] = await Promise.all([this.#names(waiting), waitForSuccess(waiting, this.#jobId, 'file')]);
     const transcript = await this.#services.jobs.openTranscript(this.#jobId);
     if (!transcript) throw new TranscriptionFault(400, 'The output of the job was deleted.', { code: 'deleted' });
     if (transcript.ok) return { transcript: transcript.value, names };
@@ -249,7 +249,7 @@ class TranscriptionRun {
     throw new TranscriptionFault(503, message, { code: 'transcription_failed' });
   }
 
-  async #names(waiting: Waiting): Promise<ReadonlyMap<string, string>> {
+  async #names(waiting: JobWait): Promise<ReadonlyMap<string, string>> {
     if (this.#voiceprintIds.length === 0) return new Map();
     const names = this.form.knownSpeakers.map(({ name }) => name);
     const known = { url: this.url, names, voiceprintIds: this.#voiceprintIds };
@@ -257,9 +257,9 @@ class TranscriptionRun {
   }
 
   /**
-   * Ends the jobs that still work, unless the client was referred to them for later.
+   * Cancels the unfinished jobs, unless the answer told the client to read them later.
    *
-   * @throws what is no fault of a transcription
+   * @throws `error` if it is no TranscriptionFault
    */
   async end(error: unknown): Promise<TranscriptionFault> {
     if (!(error instanceof TranscriptionFault && error.status === 504)) await this.#jobs.cancel();
@@ -290,7 +290,7 @@ export const listModels: Endpoint = {
   errorForm: 'openai',
 };
 
-/** GET /v1/models/{id}: one of them. */
+/** GET /v1/models/{id}: a model. */
 export const readModel: Endpoint = {
   ...endpoint(
     {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { JobView, JobWatchItem } from '../jobs/app-services.ts';
 import { speakerNames } from './openai-answers.ts';
-import { TranscriptionFault, whenSucceeded } from './openai-jobs.ts';
+import { TranscriptionFault, waitForSuccess } from './openai-jobs.ts';
 
-it('names known speakers, and gives letters to the others that are no names', () => {
+it('names known speakers, and other speakers by letters that are no known names', () => {
   const nameOf = speakerNames(
     new Map([
       ['S3', 'Alice'],
@@ -29,7 +29,7 @@ describe('a request that waits for a job', () => {
     let heartbeats = 0;
     const onHeartbeat = async () => void heartbeats++;
     const waiting = { jobs, accountId: 'a', until: 0, isOpen: () => true, onHeartbeat };
-    const ended = await whenSucceeded(waiting, 'j', 'file').catch((error) => {
+    const ended = await waitForSuccess(waiting, 'j', 'file').catch((error) => {
       expect(error).toBeInstanceOf(TranscriptionFault);
       return error as TranscriptionFault;
     });
@@ -37,12 +37,12 @@ describe('a request that waits for a job', () => {
   };
   const status = (view: JobView): JobWatchItem => ({ kind: 'status', id: 1, job: view });
 
-  it('gets the job that succeeded', async () => {
+  it('returns the successful job', async () => {
     const items: JobWatchItem[] = [status(job('running')), { kind: 'heartbeat' }, status(job('succeeded'))];
     expect(await wait(items)).toEqual({ ended: job('succeeded'), heartbeats: 1 });
   });
 
-  it('gets an error that says why there is none', async () => {
+  it('throws the reason of a failure or cancellation', async () => {
     const failed = (code: string) => wait([status(job('failed', { code, message: 'No speech.' }))]);
     expect((await failed('no_speech')).ended).toMatchObject({
       status: 400,
@@ -52,7 +52,7 @@ describe('a request that waits for a job', () => {
     expect((await wait([status(job('canceled'))])).ended).toMatchObject({ body: { error: { code: 'canceled' } } });
   });
 
-  it('is told where the job can be read that takes too long', async () => {
+  it('throws the address of the job when the wait is over', async () => {
     const { ended } = await wait([status(job('running'))]);
     expect(ended).toMatchObject({ status: 504, body: { error: { code: 'timeout', type: 'server_error' } } });
     expect((ended as TranscriptionFault).message).toContain('/v1/jobs/j');

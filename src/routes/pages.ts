@@ -6,10 +6,10 @@ import { type Endpoint, endpoint } from './endpoint.ts';
 
 type Answer = (c: AppContext) => Response | Refusal | Promise<Response | Refusal>;
 
-export const FOR_GOOD = 'public, max-age=31536000, immutable';
-export const FOR_MINUTES = 'public, max-age=300';
+export const CACHE_PERMANENTLY = 'public, max-age=31536000, immutable';
+export const CACHE_FOR_MINUTES = 'public, max-age=300';
 
-/** Own scripts and styles alone: the pages hold nothing inline and load nothing from elsewhere. */
+/** Only own scripts and styles: pages have no inline code and load nothing from other origins. */
 const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -21,12 +21,12 @@ const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ];
 
-/** An endpoint for everyone, which answers from memory. */
+/** A public endpoint that answers from memory. */
 export function open(route: RouteConfig, answer: Answer): Endpoint {
   return endpoint(route, 'public', (c) => () => answer(c));
 }
 
-/** @param policy what the page may do beyond showing its own files: further directives of a Content-Security-Policy */
+/** @param policy additional directives of the page's Content-Security-Policy */
 export function page(
   path: string,
   operationId: string,
@@ -45,7 +45,7 @@ export function page(
     (c) => {
       c.header('Content-Security-Policy', [...PAGE_POLICY, ...policy].join('; '));
       c.header('Referrer-Policy', 'no-referrer');
-      return send(c, 'text/html; charset=utf-8', html, FOR_MINUTES);
+      return send(c, 'text/html; charset=utf-8', html, CACHE_FOR_MINUTES);
     },
   );
 }
@@ -55,15 +55,15 @@ export function file(path: string, answer: Answer): Endpoint {
   return open({ method: 'get', path, hide: true, responses: { 200: { description: 'A file' } } }, answer);
 }
 
-/** Answers 200 with a body of a media type and how long it may be kept. */
+/** Answers 200 with a media type and a caching rule. */
 export function send(c: AppContext, type: string, body: ArrayBuffer | string, cacheControl: string): Response {
   c.header('Cache-Control', cacheControl);
   return c.body(body, 200, { 'Content-Type': type });
 }
 
-/** Files of `/docs`, as the Worker's bundle holds them. */
+/** Files of `/docs` in the Worker's bundle. */
 export interface DocsAssets {
-  /** HTML; `{{reference}}` is replaced by the address of the reference's folder. */
+  /** HTML; `{{reference}}` is replaced with the address of the reference's folder. */
   readonly page: string;
   readonly styles: string;
   readonly script: string;
@@ -75,8 +75,7 @@ export interface DocsAssets {
 
 /**
  * GET /openapi.json, and GET /docs with its files.
- * @param app the service that the document describes, with all that is registered on it by the time of the first
- *   request
+ * @param app the described service, with all endpoints that are registered before the first request
  */
 export function documentation(app: OpenAPIHono<AppEnv>, version: string, assets: DocsAssets): Endpoint[] {
   const folder = `/docs/scalar-${assets.referenceVersion}`;
@@ -97,23 +96,23 @@ export function documentation(app: OpenAPIHono<AppEnv>, version: string, assets:
         },
       },
       (c) => {
-        c.header('Cache-Control', FOR_MINUTES);
+        c.header('Cache-Control', CACHE_FOR_MINUTES);
         return c.body(document(new URL(c.req.url).origin), 200, { 'Content-Type': 'application/json' });
       },
     ),
     page('/docs', 'getReferencePage', 'Quickstart and reference', html),
-    file('/docs/docs.css', (c) => send(c, 'text/css; charset=utf-8', assets.styles, FOR_MINUTES)),
-    file('/docs/docs.js', (c) => send(c, 'text/javascript; charset=utf-8', assets.script, FOR_MINUTES)),
+    file('/docs/docs.css', (c) => send(c, 'text/css; charset=utf-8', assets.styles, CACHE_FOR_MINUTES)),
+    file('/docs/docs.js', (c) => send(c, 'text/javascript; charset=utf-8', assets.script, CACHE_FOR_MINUTES)),
     file(`${folder}/reference.js`, async (c) =>
-      send(c, 'text/javascript; charset=utf-8', await assets.reference(), FOR_GOOD),
+      send(c, 'text/javascript; charset=utf-8', await assets.reference(), CACHE_PERMANENTLY),
     ),
     file(`${folder}/reference.css`, async (c) =>
-      send(c, 'text/css; charset=utf-8', await assets.referenceStyles(), FOR_GOOD),
+      send(c, 'text/css; charset=utf-8', await assets.referenceStyles(), CACHE_PERMANENTLY),
     ),
   ];
 }
 
-/** The document of everything that is registered on the app, with the tags that it uses. */
+/** The document of all endpoints of the app, with the tags in use. */
 export function apiDocument(app: OpenAPIHono<AppEnv>, version: string) {
   const document = app.getOpenAPI31Document(documentHead(version));
   const used = new Set(Object.values(document.paths ?? {}).flatMap(tagsOf));
@@ -124,9 +123,7 @@ function tagsOf(item: object): string[] {
   return Object.values(item as Record<string, { tags?: string[] }>).flatMap(({ tags = [] }) => tags);
 }
 
-/**
- * The document with the asking request's origin as the server. Made once, since it holds every schema of the service.
- */
+/** The document with the origin of the request as the server. Built once, because it has every schema. */
 function cachedDocument(app: OpenAPIHono<AppEnv>, version: string): (origin: string) => string {
   let made: ReturnType<typeof apiDocument> | undefined;
   let last = { origin: '', text: '' };
@@ -137,13 +134,13 @@ function cachedDocument(app: OpenAPIHono<AppEnv>, version: string): (origin: str
   };
 }
 
-/** The playground, as the Worker's bundle holds it. */
+/** Files of the playground in the Worker's bundle. */
 export interface PlaygroundAssets {
-  /** HTML with `{{version}}` where the service's version goes. */
+  /** HTML; `{{version}}` is replaced with the service's version. */
   readonly page: string;
   readonly styles: string;
   readonly script: string;
-  /** What runs in the browser's audio thread. */
+  /** Script for the browser's audio thread. */
   readonly microphoneFrames: string;
   /** Sample recording, MP3. */
   readonly sample: () => Promise<ArrayBuffer>;
@@ -159,9 +156,9 @@ export function playground(version: string, assets: PlaygroundAssets): Endpoint[
   const html = assets.page.replace('{{version}}', version);
   return [
     page('/', 'getPlayground', 'Playground', html, ["media-src 'self' blob: https: http:"]),
-    file('/playground/playground.css', (c) => send(c, 'text/css; charset=utf-8', assets.styles, FOR_MINUTES)),
-    file('/playground/playground.js', (c) => send(c, SCRIPT, assets.script, FOR_MINUTES)),
-    file('/playground/microphone-frames.js', (c) => send(c, SCRIPT, assets.microphoneFrames, FOR_MINUTES)),
-    file('/playground/sample.mp3', async (c) => send(c, 'audio/mpeg', await assets.sample(), FOR_MINUTES)),
+    file('/playground/playground.css', (c) => send(c, 'text/css; charset=utf-8', assets.styles, CACHE_FOR_MINUTES)),
+    file('/playground/playground.js', (c) => send(c, SCRIPT, assets.script, CACHE_FOR_MINUTES)),
+    file('/playground/microphone-frames.js', (c) => send(c, SCRIPT, assets.microphoneFrames, CACHE_FOR_MINUTES)),
+    file('/playground/sample.mp3', async (c) => send(c, 'audio/mpeg', await assets.sample(), CACHE_FOR_MINUTES)),
   ];
 }

@@ -1,10 +1,11 @@
-"""Fits the confidences of frames on the service's own answers, and draws how far those of frames and of turns can be relied on.
+"""Fits the confidences of frames on the service's outputs, and plots the reliability of those of frames and of turns.
 
     node --import tsx bench/confidences.ts conversations/check conversations/sitting MEETINGS --output counts.json     (in the repository)
     python -m calibration.confidences counts.json --fit conversations/check --plot reliability.svg
 
-The file holds, for every folder, how many frames and turns of each per cent of confidence were wrong and right, and the map that made the confidences
-(`confidence` in `src/diarization/parameters.ts`). Fitting that again on log-odds that it made gives one map for both together (Platt 1999).
+The file has, for every folder, the numbers of wrong and right frames and turns by per cent of confidence, and the map
+of the confidences (`confidence` in `src/diarization/parameters.ts`). A fit on log-odds of that map gives one map for
+both together (Platt 1999).
 """
 
 import argparse
@@ -16,7 +17,7 @@ from scipy.optimize import minimize
 
 PERCENT = np.arange(101)
 LEAST = 0.005
-"""Half a per cent: nothing nearer to 0 or 1 is stored."""
+"""Half a per cent: stored confidences are no nearer to 0 or 1."""
 
 
 def log_odds(percent: np.ndarray) -> np.ndarray:
@@ -25,19 +26,20 @@ def log_odds(percent: np.ndarray) -> np.ndarray:
 
 
 def fit(counts: np.ndarray) -> tuple[float, float]:
-    """Slope and offset, on the log-odds of the confidences, that make the counts [101, wrong and right] the most likely."""
+    """Slope and offset on the log-odds of the confidences with the highest likelihood of the counts [101, 2]: wrong,
+    right."""
     x = log_odds(PERCENT)
 
     def loss(p: np.ndarray) -> float:
-        said = p[0] * x + p[1]
-        return float((counts[:, 0] * np.logaddexp(0, said) + counts[:, 1] * np.logaddexp(0, -said)).sum() / counts.sum())
+        logits = p[0] * x + p[1]
+        return float((counts[:, 0] * np.logaddexp(0, logits) + counts[:, 1] * np.logaddexp(0, -logits)).sum() / counts.sum())
 
     slope, offset = minimize(loss, [1.0, 0.0], method="Nelder-Mead", options=dict(xatol=1e-5, fatol=1e-9)).x
     return float(slope), float(offset)
 
 
 def bins_of(counts: np.ndarray, percent: np.ndarray) -> list[tuple[float, float, float]]:
-    """Mean confidence, share right and share of all, of every tenth that holds anything; `percent` is what each row is given."""
+    """Mean confidence, share right and share of all, of every non-empty tenth. percent: confidence of each row"""
     tenth, all_of = np.minimum(percent // 10, 9).astype(int), counts.sum(1)
     rows = [tenth == b for b in range(10) if all_of[tenth == b].sum()]
     return [
@@ -46,13 +48,13 @@ def bins_of(counts: np.ndarray, percent: np.ndarray) -> list[tuple[float, float,
 
 
 def line(counts: np.ndarray, percent: np.ndarray) -> str:
-    error = sum(share * abs(said - right) for said, right, share in bins_of(counts, percent))
+    error = sum(share * abs(confidence - right) for confidence, right, share in bins_of(counts, percent))
     mean = (counts.sum(1) * percent).sum() / counts.sum()
     return f"right {100 * counts[:, 1].sum() / counts.sum():.1f} % confidence {mean:.1f} calibration error {error:.1f}"
 
 
 def draw(sets: dict[str, dict[str, np.ndarray]], path: str) -> None:
-    """Reliability diagrams: the share that is right against the confidence that was given, frames on the left and turns on the right."""
+    """Reliability diagrams: share right by confidence, frames on the left and turns on the right."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -63,9 +65,9 @@ def draw(sets: dict[str, dict[str, np.ndarray]], path: str) -> None:
     for axes, of in zip(both, ("frames", "turns")):
         axes.plot([0, 100], [0, 100], color="0.7", linewidth=1)
         for folder, counts in sets.items():
-            said, right, share = map(np.array, zip(*bins_of(counts[of], PERCENT)))
-            (drawn,) = axes.plot(said, right, linewidth=1, label=f"{Path(folder).name}: {counts[of].sum():,} {of}")
-            axes.scatter(said, right, s=4 + 150 * share, color=drawn.get_color(), alpha=0.6, linewidths=0)
+            confidence, right, share = map(np.array, zip(*bins_of(counts[of], PERCENT)))
+            (drawn,) = axes.plot(confidence, right, linewidth=1, label=f"{Path(folder).name}: {counts[of].sum():,} {of}")
+            axes.scatter(confidence, right, s=4 + 150 * share, color=drawn.get_color(), alpha=0.6, linewidths=0)
         axes.set(xlabel=f"confidence of {of}", xlim=(0, 100), ylim=(0, 102), title=of)
         axes.legend(fontsize=7, loc="upper left", frameon=False)
     both[0].set_ylabel("right, %")
@@ -76,7 +78,7 @@ def draw(sets: dict[str, dict[str, np.ndarray]], path: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("counts", type=Path)
-    parser.add_argument("--fit", metavar="FOLDER", help="fit the map of frames on this one")
+    parser.add_argument("--fit", metavar="FOLDER", help="folder to fit the map of frames on")
     parser.add_argument("--plot", metavar="SVG")
     args = parser.parse_args()
     stored = json.loads(args.counts.read_text())
@@ -88,7 +90,7 @@ def main() -> None:
     for folder, counts in sets.items():
         print(f"{folder}: frames {line(counts['frames'], PERCENT)}; turns {line(counts['turns'], PERCENT)}")
         if args.fit:
-            print(f"    fitted anew: frames {line(counts['frames'], again)}")
+            print(f"    fitted again: frames {line(counts['frames'], again)}")
     if args.fit:
         before = stored["confidence"]
         print(f"slope {slope * before['slope']:.3f} offset {slope * before['offset'] + offset:.3f} (before {before['slope']} and {before['offset']})")

@@ -4,12 +4,12 @@
 
 VOICES holds index.csv (file, speaker, set, seconds, split), segments.csv (file, start, end) and one Ogg Opus file a
 voice; NOISE holds index.csv (file, kind noise|rir, seconds) beside its recordings. Writes OUT/fit, OUT/check and
-OUT/sitting: pairs of FLAC and RTTM files. `fit` has voices of the train split, from sets that embedder-v0 never saw;
-`check` and `sitting` have voices of the dev split. In `check` and `fit` the clips of one person come from several days
-and microphones, and are repeated until the conversation has its planned length. In `sitting` they come from one
-sitting, each is heard once, and the conversation ends with the last of them: a repeated clip sounds exactly the same,
-so that a clustering tuned on repeated clips separates sentences instead of people. Seeds are fixed: the same corpora
-give the same conversations.
+OUT/sitting: pairs of FLAC and RTTM files. `fit` has voices of the train split, from sets outside embedder-v0's
+training; `check` and `sitting` have voices of the dev split. In `check` and `fit` the clips of one person come from
+several days and microphones, and are repeated until the conversation has its planned length. In `sitting` they come
+from one sitting, each is used once, and the conversation ends with the last of them: a repeated clip has the same
+samples, so that a clustering tuned on repeated clips separates sentences instead of people. Seeds are fixed: the same
+corpora give the same conversations.
 
 The conversations resemble recordings that services get: meetings near to and far from the microphone, telephone calls
 and dialogues, of half a minute to eight minutes, with backchannels, interruptions, and shares of talk from even to
@@ -31,7 +31,7 @@ from .material import FRAME, RATE, Corpora, Voice, longest_sitting, read, rows, 
 UNSEEN_SETS = {"cv61", "cvx", "msc-malayalam", "alnum-accents"}
 CHECK_SETS = UNSEEN_SETS | {"librispeech", "speechocean762"}
 SITTING_SETS = CHECK_SETS - {"msc-malayalam"}
-"""Of the others it is known which clips belong together."""
+"""Sets with known sittings."""
 SEEDS = {"check": 7, "fit": 11, "sitting": 13}
 POOLS = {"check": ("dev", CHECK_SETS, 8), "fit": ("train", UNSEEN_SETS, 10), "sitting": ("dev", SITTING_SETS, 8)}
 """Split, sets and least seconds of the voices."""
@@ -55,7 +55,7 @@ class Plan:
 
 
 class Channel:
-    """What lies between a speaker and the recording: equaliser, room, level."""
+    """Effects between a speaker and the recording: equaliser, room, level."""
 
     def __init__(self, voice, target, pull, response, tail, level, rng):
         curve = pull * (target - voice.spectrum) + rng.normal(0, 1) * np.linspace(-3, 3, 257)
@@ -66,7 +66,7 @@ class Channel:
         if response is not None:
             self.peak = int(np.argmax(np.abs(response)))
             shaped = response.astype(float).copy()
-            shaped[self.peak + 48 :] *= tail  # close-talk recordings hear less of the room than the measured responses
+            shaped[self.peak + 48 :] *= tail  # close-talk recordings have less reverberation
             self.response = shaped / np.sqrt((shaped**2).sum())
 
     def apply(self, samples, gain):
@@ -82,7 +82,7 @@ class Channel:
 
 
 class Recording:
-    """The mixture so far, and who speaks in which frame."""
+    """The mixture so far, and the active speakers of each frame."""
 
     def __init__(self, seconds, voices, channels):
         self.voices, self.channels = voices, channels
@@ -108,7 +108,7 @@ class Recording:
 def talk(recording, kind, rng, once=False):
     """Fills the recording with turns, interruptions, backchannels and pauses.
 
-    With `once` every run of speech is heard once, and the recording ends with the last.
+    With `once` every run of speech is used once, and the recording ends with the last.
     """
     count, frames = recording.active.shape
     share = rng.dirichlet(np.ones(count) * 1.5) + 0.03
@@ -189,7 +189,7 @@ def telephone(samples):
 def pool_of(corpora, side):
     """Voices that conversations of a side choose from: their rows of index.csv, and by file their rows of segments.csv.
 
-    In `sitting` a voice has the segments of its longest sitting alone.
+    In `sitting` a voice has only the segments of its longest sitting.
     """
     segments = {}
     for row in rows(corpora.voices / "segments.csv"):
@@ -226,7 +226,7 @@ def make(corpora, plan, out):
 
 
 def render(corpora, kind, seconds, voices, babble, rng, once=False, is_far=None):
-    """One conversation: its samples, and in which frames each of the voices speaks, [voices, frames].
+    """One conversation: its samples, and the activity of each voice, [voices, frames].
 
     `is_far`: whether the people are far from the microphone; None: at random, in half of the meetings.
     """

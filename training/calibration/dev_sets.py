@@ -1,4 +1,4 @@
-"""Generated recordings of kinds that a clustering gets wrong, with exact labels, to choose its parameters by.
+"""Generated recordings of kinds that are difficult for a clustering, with exact labels, to choose its parameters.
 
     python -m calibration.dev_sets VOICES NOISE OUT
 
@@ -11,7 +11,7 @@ All voices are of the dev split. Writes FLAC and RTTM pairs into
 - OUT/many: 8 conversations of six to nine people.
 - OUT/far: 8 conversations of three to five people who are far from the microphone.
 
-In all but the monologues the clips of one person are from one sitting, and each is heard once. The same corpora and
+In all but the monologues the clips of one person are from one sitting, and each is used once. The same corpora and
 package versions give the same recordings.
 """
 
@@ -36,7 +36,7 @@ ALIKE_SEMITONES = 1.0
 
 
 def pitch_of(samples: np.ndarray) -> float:
-    """Median of the fundamental frequency in Hz over voiced frames, by autocorrelation; 0 where there are none."""
+    """Median of the fundamental frequency in Hz over voiced frames, by autocorrelation; 0 without voiced frames."""
     frames = np.lib.stride_tricks.sliding_window_view(samples, 640)[::320] * np.hanning(640)
     frames = frames[np.argsort(-(frames**2).sum(1))[: len(frames) // 2]]
     spectrum = np.abs(np.fft.rfft(frames, 2048, axis=1)) ** 2

@@ -1,9 +1,11 @@
-"""Conversations of one, two and three people, short and long, as `conversations.py` makes them: what a clustering takes apart is seen here first.
+"""Conversations of one, two and three people, short and long, in the form of `conversations.py`: they show first
+whether a clustering splits speakers.
 
     python -m calibration.few_people VOICES NOISE OUT
 
-Writes OUT/one (50 monologues of 20 to 400 s), OUT/two (30 of 20 to 400 s, 65 of 3 to 8 minutes) and OUT/three (45 of 3 to 8 minutes), from voices of the
-dev split: half as in `check`, half as in `sitting`, where nothing is said twice. The same corpora give the same recordings.
+Writes OUT/one (50 monologues of 20 to 400 s), OUT/two (30 of 20 to 400 s, 65 of 3 to 8 minutes) and OUT/three (45 of 3
+to 8 minutes), from voices of the dev split: half as in `check`, half as in `sitting`, without repeated clips. The same
+corpora give the same recordings.
 """
 
 import sys

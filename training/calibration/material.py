@@ -1,5 +1,5 @@
-"""What generated conversations are made of: single-speaker recordings as runs of speech, and which of a voice's clips were
-recorded in one sitting."""
+"""Material of generated conversations: single-speaker recordings as runs of speech, and the sittings of a voice's
+clips."""
 
 import csv
 import re
@@ -13,8 +13,8 @@ from scipy.signal import resample_poly
 RATE = 16000
 FRAME = RATE // 100  # labels and plans are in frames of 10 ms
 SITTING_STEP = 100
-"""Clips of Common Voice are numbered in the order in which they arrived from everybody: one account's numbers lie closer than this in
-one sitting."""
+"""Clips of Common Voice are numbered in the order of upload over all accounts: numbers of one account in one sitting
+are closer than this."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def read(path):
 
 
 def runs_of(flags, bridge=0):
-    """[start, end) of the runs of true, those less than `bridge` apart joined."""
+    """[start, end) of runs of true, joined if less than `bridge` apart."""
     edges = np.flatnonzero(np.diff(np.r_[0, flags.astype(int), 0]))
     joined = []
     for start, end in edges.reshape(-1, 2):
@@ -46,7 +46,8 @@ def runs_of(flags, bridge=0):
 
 
 def speech_runs(samples):
-    """Runs of speech in frames: within 30 dB of the clip's loud end, pauses under 0.3 s bridged, 0.2 s at least."""
+    """Runs of speech in frames: within 30 dB of the clip's loudest frames, pauses under 0.3 s bridged, at least 0.2
+    s."""
     count = len(samples) // FRAME
     level = 10 * np.log10((samples[: count * FRAME].reshape(count, FRAME) ** 2).mean(1) + 1e-10)
     level = np.convolve(level, np.ones(3) / 3, "same")
@@ -63,7 +64,7 @@ def seconds_of(segments):
 
 
 def longest_sitting(row, segments):
-    """Those of a voice's segments that were recorded in one sitting, the longest there is: with one microphone, in one room, on one day."""
+    """Segments of a voice's longest sitting: with one microphone, in one room, on one day."""
     if not row["set"].startswith("cv"):
         return segments
     numbered = sorted((int(re.search(r"(\d+)\D*$", segment["source_clip"])[1]), index) for index, segment in enumerate(segments))
@@ -77,17 +78,17 @@ def longest_sitting(row, segments):
 
 
 class Voice:
-    """One speaker's recordings as runs of speech, the least used first, and the long-term spectrum in dB at 257 bins."""
+    """One speaker's recordings as runs of speech, least used first, and the long-term spectrum in dB at 257 bins."""
 
     def __init__(self, corpora, row, segments, whole=True):
-        """The spectrum is that of the whole file, or of the given segments alone."""
+        """whole: the spectrum is that of the file, otherwise only that of the given segments"""
         self.name = row["speaker"]
         self.samples = read(corpora.voices / row["file"])
         self.runs = []
         for start, end in map(frames_of, segments):
             self.runs += [(start + a, start + b) for a, b in speech_runs(self.samples[start * FRAME : end * FRAME])]
-        heard = self.samples if whole else np.concatenate([self.samples[a * FRAME : b * FRAME] for a, b in map(frames_of, segments)])
-        windows = np.lib.stride_tricks.sliding_window_view(heard, 512)[::256] * np.hanning(512)
+        source = self.samples if whole else np.concatenate([self.samples[a * FRAME : b * FRAME] for a, b in map(frames_of, segments)])
+        windows = np.lib.stride_tricks.sliding_window_view(source, 512)[::256] * np.hanning(512)
         power = np.abs(np.fft.rfft(windows, axis=1)) ** 2
         energy = power.sum(1)
         spectrum = 10 * np.log10(power[energy > np.percentile(energy, 50)].mean(0) + 1e-8)
@@ -96,11 +97,11 @@ class Voice:
 
     @property
     def has_more(self):
-        """Whether there is anything that was not used yet."""
+        """Whether there are unused runs."""
         return 0 in self.used
 
     def turn(self, frames, rng, once=False):
-        """Runs of about so many frames together; with `once` only such as were not used yet, and whole."""
+        """Runs with about this total number of frames; with `once` only unused ones, uncut."""
         order = sorted(range(len(self.runs)), key=lambda run: (self.used[run], rng.random()))
         if once:
             order = [run for run in order if self.used[run] == 0]

@@ -1,13 +1,13 @@
-"""Fits the PLDA of a pack's embedder on what `sessions.py` observed.
+"""Fits the PLDA of a pack's embedder on the embeddings of `sessions.py`.
 
     python -m calibration.plda OBSERVED.npz ID OUT.json [--dimensions 128]
 
 Two-covariance model (Brümmer and de Villiers, "The speaker partitioning problem", Odyssey 2010): a unit embedding,
 centred and scaled to length sqrt(D), is its speaker's mean plus noise. A linear map turns the covariance within
 speakers into the identity and that between speakers into a diagonal, ``phi``, the form that VBx works in (Landini et
-al., 2022). Covariances are moment estimates over pieces of at least a second, shrunk towards their mean eigenvalue.
-Also prints, for voices that the fit did not see, how well scores separate speakers, by cosine and by PLDA, and the
-logistic calibration that turns each score into a log-likelihood ratio.
+al., 2022). Covariances are moment estimates over spans of at least a second, shrunk towards their mean eigenvalue. Also
+prints, for held-out voices, the equal error rates of cosine and PLDA scores, and the logistic calibration that turns
+each score into a log-likelihood ratio.
 """
 
 import argparse
@@ -41,8 +41,8 @@ def means_of(vectors, group):
 def covariances(vectors, voice, session):
     """Covariances within and between voices, [d, d] each, about the mean of each session.
 
-    What all voices of a session share (room, channel) does not tell them apart, so the mean of the session is removed.
-    It weighs every voice of the session once, however much each speaks. Deviations of n voices from their own mean
+    Properties that all voices of a session share (room, channel) do not distinguish them, so the mean of the session is
+    removed. It has the same weight for every voice of the session. Deviations of n voices from their own mean
     have (n - 1) / n of the variance: they are scaled up. The variance of the voices' estimated means is subtracted.
     """
     _, session = np.unique(session, return_inverse=True)
@@ -83,7 +83,7 @@ def log_ratio(a, b, phi):
 
 
 def pairs(voice, rng, count=40000):
-    """Indices of as many same-voice as different-voice pairs."""
+    """Indices of the same number of same-voice and different-voice pairs."""
     order = np.argsort(voice, kind="stable")
     blocks = [b for b in np.split(order, np.flatnonzero(np.diff(voice[order])) + 1) if len(b) > 1]
     same = np.array([rng.choice(blocks[k], 2, replace=False) for k in rng.integers(0, len(blocks), count)])
@@ -111,7 +111,7 @@ def logistic(same, other):
 
 
 def read(path):
-    """Unit embeddings, voices, sessions and seconds of the pieces that are long enough."""
+    """Unit embeddings, voices, sessions and seconds of spans of at least `MIN_SECONDS`."""
     data = np.load(path)
     keep = data["seconds"] >= MIN_SECONDS
     embeddings = data["embeddings"].astype(float)[keep]
@@ -120,7 +120,7 @@ def read(path):
 
 
 def report(model, embeddings, voice, seconds, rng):
-    """Prints how well cosine and PLDA separate the voices, by the length of the pieces."""
+    """Prints the equal error rates of cosine and PLDA, by length of the spans."""
     projected = project(model, embeddings)
     scores = {
         "cosine": lambda p: (embeddings[p[:, 0]] * embeddings[p[:, 1]]).sum(1),

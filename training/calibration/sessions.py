@@ -1,11 +1,11 @@
-"""Generated conversations of training voices, and embeddings of single speakers in them, which the PLDA is fitted on.
+"""Generated conversations of training voices, and embeddings of single speakers in them, for the fit of the PLDA.
 
     python -m calibration.sessions VOICES NOISE RECORDINGS [--trunk TRUNK.onnx --head HEAD.onnx --out OUT.npz]
 
-Generates 100 conversations of six voices each (`conversations.py`) into the folder RECORDINGS, those that it lacks.
-With the two halves of an embedder it then observes all of them: the trunk runs over windows of ten seconds, as in the
-service; its frames are pooled over 1.5 s or 4 s in which one person speaks alone. OUT.npz gets embeddings [n, 192]
-and, of each, voice [n], session [n] (the recording) and seconds [n].
+Generates 100 conversations of six voices each (`conversations.py`) into the folder RECORDINGS, except existing ones.
+With trunk and head of an embedder it then computes embeddings: the trunk runs over windows of ten seconds, as in the
+service; its frames are pooled over 1.5 s or 4 s of single-speaker speech. OUT.npz gets embeddings [n, 192] and voice
+[n], session [n] (the recording) and seconds [n] of each.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def plans() -> list[Plan]:
 
 
 def generate(corpora: Corpora, recordings: Path) -> None:
-    """Writes the conversations that are not there yet."""
+    """Writes the missing conversations."""
     recordings.mkdir(parents=True, exist_ok=True)
     missing = [plan for plan in plans() if not (recordings / f"{plan.name}.rttm").exists()]
     with ProcessPoolExecutor(2) as pool:
@@ -50,7 +50,7 @@ def generate(corpora: Corpora, recordings: Path) -> None:
 
 
 def trunk_frames(trunk: onnxruntime.InferenceSession, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Trunk frames [n, 512] of a whole recording and the second that each begins at."""
+    """Trunk frames [n, 512] of a recording, and their start times in seconds."""
     frames, times = [], []
     for at in range(0, len(samples) - RATE, WINDOW):
         feats = raise_floor(log_mels(samples[at : at + WINDOW]))
@@ -61,12 +61,12 @@ def trunk_frames(trunk: onnxruntime.InferenceSession, samples: np.ndarray) -> tu
 
 
 def pooled(frames: np.ndarray) -> np.ndarray:
-    """Means and standard deviations [1024] of frames [n, 512], which the head takes."""
+    """Means and standard deviations [1024] of frames [n, 512], the input of the head."""
     return np.concatenate([frames.mean(0), np.sqrt(np.maximum(frames.var(0), VARIANCE_FLOOR))])
 
 
 def pieces_of(path: Path, trunk: onnxruntime.InferenceSession, rng: np.random.Generator):
-    """Pieces of a recording in which one person speaks alone: statistics [n, 1024], names [n] and seconds [n]."""
+    """Single-speaker spans of a recording: statistics [n, 1024], names [n] and seconds [n]."""
     samples, _ = soundfile.read(path, dtype="float32")
     frames, times = trunk_frames(trunk, samples)
     turns = read_rttm(path.with_suffix(".rttm"))
@@ -86,7 +86,7 @@ def pieces_of(path: Path, trunk: onnxruntime.InferenceSession, rng: np.random.Ge
             count = int(wanted / FRAME_SECONDS)
             begin = int(rng.integers(0, max(1, len(mine) - count)))
             at = mine[begin : begin + count]
-            # The frames of a piece lie close together, as those of one window do.
+            # The frames of a span lie close together, like those of one window.
             at = at[times[at] - times[at[0]] < 3 * wanted]
             if len(at) < 18:
                 continue
@@ -97,7 +97,7 @@ def pieces_of(path: Path, trunk: onnxruntime.InferenceSession, rng: np.random.Ge
 
 
 def observe(recordings: Path, trunk: Path, head: Path, out: Path) -> None:
-    """Writes the embeddings of pieces of all recordings."""
+    """Writes the embeddings of spans of all recordings."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     halves = [onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"]) for path in (trunk, head)]

@@ -1,7 +1,7 @@
 """Augmentation in the log-mel domain: channel, room tail, noise, other talkers, band limits, level of the floor.
 
 Works on whole batches of natural-log energies [B, L, 80]; sounds are added as energies. What the service
-does to its features (the floor, the mean of a 10 s stretch that holds more than this speaker) is imitated at the end.
+does to its features (the floor, the mean of a 10 s stretch with other speakers) is imitated at the end.
 SpecAugment: Park et al., Interspeech 2019.
 """
 
@@ -30,7 +30,7 @@ class Augmenter:
         self._gaussian = self.rng.standard_normal((JITTER_FRAMES, BANDS), np.float32)
 
     def _jitter(self, frames: int) -> np.ndarray:
-        """[frames, 80] normal values out of a fixed pool: new ones would cost as much as everything else here."""
+        """[frames, 80] normal values from a fixed pool: new ones would take as long as all the rest."""
         start = int(self.rng.integers(0, JITTER_FRAMES - frames))
         return self._gaussian[start : start + frames]
 
@@ -45,7 +45,7 @@ class Augmenter:
         return ((scale * waves).sum(1) + tilt).astype(np.float32)
 
     def _noises(self, energies: np.ndarray) -> np.ndarray:
-        """[B, L, 80] energies of one interfering sound a stretch.
+        """[B, L, 80] energies of one interfering sound per stretch.
 
         Recorded noise, babble of four, one talker, or coloured noise.
         """
@@ -91,7 +91,7 @@ class Augmenter:
         return self._mask(x)
 
     def _channel(self, energies: np.ndarray) -> np.ndarray:
-        """Telephone or narrow codec bands for 35 %, and a random floor under everything, as quantisation leaves."""
+        """Telephone or narrow codec bands for 35 %, and a random floor for all, as from quantisation."""
         rng = self.rng
         size, frames, _ = energies.shape
         draw = rng.random(size)
@@ -105,7 +105,7 @@ class Augmenter:
         return energies * cut[:, None].astype(np.float32) + floor[:, None, None] * hiss
 
     def _as_the_service(self, x: np.ndarray) -> np.ndarray:
-        """The feature floor, now and then a lower one, and the mean of the stretch."""
+        """The feature floor, sometimes a lower one, and the mean of the stretch."""
         rng = self.rng
         size = len(x)
         floor = np.percentile(x.max(2), features.FEATURE_FLOOR_PERCENTILE, axis=1) - features.FEATURE_FLOOR_NATS
@@ -114,7 +114,7 @@ class Augmenter:
         return x - x.mean(1, keepdims=True)
 
     def _mask(self, x: np.ndarray) -> np.ndarray:
-        """SpecAugment: under 10 bands of half of the stretches, under 20 frames of four in ten."""
+        """SpecAugment: fewer than 10 bands in half of the stretches, fewer than 20 frames in 40 % of them."""
         rng = self.rng
         size, frames, _ = x.shape
         band, time = np.arange(BANDS)[None], np.arange(frames)[None]

@@ -1,10 +1,10 @@
-"""Step 4: write the fine-tuned embedder as the service loads it, and measure what 8 bits change.
+"""Step 4: write the fine-tuned embedder in the service's form, and measure the effect of 8 bits.
 
     python -m embedder.export --checkpoint WORK/embedder.pt --recordings FOLDER --out MODELS --version 5
 
-FOLDER holds FLAC at 16 kHz, to measure the ranges of the trunk's activations on (`calibration/sessions.py` generates
-such). Writes ``embedder-v5-trunk.int8.onnx`` (``feats`` [B, T, 80] -> ``frames`` [B, ceil(T / 4), 512]) and
-``embedder-v5-head.onnx`` (``pooled`` [B, 1024], means and then standard deviations -> ``embs`` [B, 192]).
+FOLDER has FLAC at 16 kHz for the ranges of the trunk's activations (`calibration/sessions.py` generates some). Writes
+``embedder-v5-trunk.int8.onnx`` (``feats`` [B, T, 80] -> ``frames`` [B, ceil(T / 4), 512]) and ``embedder-v5-head.onnx``
+(``pooled`` [B, 1024], means and then standard deviations -> ``embs`` [B, 192]).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .features import log_mels, raise_floor
 from .model import EMBEDDING_SIZE, FRAME_CHANNELS, Embedder, folded
 
 CALIBRATION_WINDOWS, TEST_WINDOWS = 64, 48
-POOLED_FRAMES = 37  # 1.5 s, what a subsegment is pooled from
+POOLED_FRAMES = 37  # 1.5 s, the length of a subsegment
 PERCENTILE = 99.99
 OPSET = 17
 
 
 def metadata(version: str) -> dict[str, str]:
-    """What the service checks in a file."""
+    """Properties that the service checks in a file."""
     return {
         "framework": "3d-speaker",
         "model_type": "speaker-embedding",
@@ -48,7 +48,7 @@ def metadata(version: str) -> dict[str, str]:
 
 
 def feats(samples: np.ndarray) -> np.ndarray:
-    """10 s of samples -> filterbank [1, 998, 80] with floor and mean as the service has them."""
+    """10 s of samples -> filterbank [1, 998, 80] with the service's floor and mean."""
     raised = raise_floor(log_mels(samples))
     return (raised - raised.mean(0))[None].astype(np.float32)
 
@@ -68,7 +68,7 @@ def write_head(model: Embedder, path: Path) -> None:
 
 
 def compare(model: Embedder, path: Path, inputs: list[np.ndarray]) -> str:
-    """Cosines of the embeddings of 1.5 s before and after rounding, and by how much scores between two change."""
+    """Cosines of embeddings of 1.5 s before and after rounding, and the change of scores between two of them."""
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
     def embeddings(frames: torch.Tensor) -> torch.Tensor:

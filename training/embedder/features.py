@@ -1,8 +1,8 @@
-"""Kaldi-compatible log-mel filterbank and the product's feature floor, in numpy.
+"""Kaldi-compatible log-mel filterbank and the service's feature floor, in numpy.
 
-The filterbank is the one that WeSpeaker embedders expect (and ``wasm/dsp`` computes in the service): 80 bands from 20 to
-8000 Hz, 25 ms windows every 10 ms, Hamming, mean removed per frame, pre-emphasis 0.97, 512-point FFT, samples scaled to
-16-bit range, energies floored at the float32 epsilon, no dither, only whole frames (``snip_edges``).
+The filterbank is that of WeSpeaker embedders (``wasm/dsp`` computes it in the service): 80 bands from 20 to 8000 Hz, 25
+ms windows every 10 ms, Hamming, mean removed per frame, pre-emphasis 0.97, 512-point FFT, samples scaled to 16-bit
+range, energies floored at the float32 epsilon, no dither, only complete frames (``snip_edges``).
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def log_mels(samples: np.ndarray) -> np.ndarray:
 
 
 def raise_floor(mels: np.ndarray) -> np.ndarray:
-    """Clamp [T, 80] log-mels from below, 10 nats under their loud end: the rule of `src/diarization/embedder.ts`."""
+    """Clamp [T, 80] log-mels from below, 10 nats under their loudest frames: the rule of
+    `src/diarization/embedder.ts`."""
     peaks = np.sort(mels.max(1))
     loud = peaks[int(FEATURE_FLOOR_PERCENTILE / 100 * (len(peaks) - 1))]
     return np.maximum(mels, loud - FEATURE_FLOOR_NATS)

@@ -1,12 +1,12 @@
-"""The embedder's network: CAM++ at half of its frame rate, so that it fits into a Worker's time.
+"""The embedder's network: CAM++ at half of its frame rate, for the time limits of a Worker.
 
 Source: Wang et al., "CAM++: A Fast and Efficient Network for Speaker Verification Using Context-Aware Masking",
-arXiv:2303.00332. Two changes: the two-dimensional front end halves the frame rate (25 frames a second in place of 50),
-and the dense layers have no dilation, where CAM++ has one of 2 in most: they reach as far in time as those. Frames are
-rows, [B, T, C]. Every convolution over time is one product over frames laid side by side, as in 8 bits
+arXiv:2303.00332. Two changes: the two-dimensional front end halves the frame rate (25 frames a second instead of 50),
+and the dense layers have no dilation, where CAM++ has one of 2 in most: their context in time is the same. Frames are
+rows, [B, T, C]. Every convolution over time is one product over concatenated frames, as in 8 bits
 (`quantisation/trunk.py`).
 
-The trunk runs once over a stretch of audio. The head makes an embedding of the statistics of any of its frames.
+The trunk runs once over a stretch of audio. The head turns statistics of any of its frames into an embedding.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Residual(nn.Module):
 
 
 class FrontEnd(nn.Module):
-    """[B, T, 80] -> [B, ceil(T / 2), 320]: ten bands of 32 channels, counted channel by channel."""
+    """[B, T, 80] -> [B, ceil(T / 2), 320]: ten bands of 32 channels, in channel-major order."""
 
     def __init__(self):
         super().__init__()
@@ -75,16 +75,16 @@ class FrontEnd(nn.Module):
 
 
 def beside(x: torch.Tensor, width: int, stride: int = 1) -> torch.Tensor:
-    """[B, T, C] -> [B, ceil(T / stride), width * C]: every frame with those around it, the earliest first."""
+    """[B, T, C] -> [B, ceil(T / stride), width * C]: every frame concatenated with its neighbours, earliest first."""
     padded = F.pad(x, (0, 0, width // 2, width // 2))
     frames = x.shape[1]
     return torch.cat([padded[:, tap : tap + frames : stride] for tap in range(width)], 2)
 
 
 class DenseLayer(nn.Module):
-    """The channels that one dense layer adds: [B, T, C] -> [B, T, GROWTH].
+    """The channels that a dense layer adds: [B, T, C] -> [B, T, GROWTH].
 
-    A local convolution, gated by the mean of the whole stretch plus that of two seconds.
+    A local convolution, gated by the mean of the stretch plus that of two seconds.
     """
 
     def __init__(self, channels: int):
@@ -103,7 +103,7 @@ class DenseLayer(nn.Module):
 
 
 def averaging(frames: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Weights [segments, T] of the mean of the whole plus that of each segment, and the segment of each frame [T]."""
+    """Weights [segments, T] of the mean of the stretch plus that of each segment, and the segment of each frame [T]."""
     segment_of = torch.arange(frames, device=device) // SEGMENT_FRAMES
     one = (torch.arange((frames - 1) // SEGMENT_FRAMES + 1, device=device)[:, None] == segment_of).float()
     return one / one.sum(1, keepdim=True) + 1.0 / frames, segment_of
@@ -140,7 +140,7 @@ class Trunk(nn.Module):
 
 
 class Embedder(nn.Module):
-    """feats [B, T, 80] -> embs [B, 192]; `pooled` takes the frames of each row's mask alone."""
+    """feats [B, T, 80] -> embs [B, 192]; `pooled` uses only the frames of each row's mask."""
 
     def __init__(self):
         super().__init__()
@@ -170,7 +170,7 @@ def _affine(norm: nn.modules.batchnorm._BatchNorm) -> tuple[torch.Tensor, torch.
 
 
 class Affine(nn.Module):
-    """A gain and an offset a channel, [..., C]."""
+    """A gain and an offset per channel, [..., C]."""
 
     def __init__(self, norm: Norm):
         super().__init__()
@@ -183,7 +183,7 @@ class Affine(nn.Module):
 def folded(model: Embedder) -> Embedder:
     """A copy in evaluation mode without batch normalisation.
 
-    It is part of the weights before it, or a gain and an offset where a ReLU is between.
+    It becomes part of the previous weights, or a gain and an offset if a ReLU is between.
     """
     model = copy.deepcopy(model).eval()
 

@@ -4,7 +4,7 @@
 
 Writes, for every speed, ``mels-<speed>-<variant>.f16`` (frames x 80, natural log) and ``units-<speed>.npy``
 [(voice, offset, frames)], and once ``voices.json`` and ``noise.f16``/``noise.npy``. A unit is up to 6 s of one voice,
-its clips joined without the silence between them; a voice at another speed counts as another speaker.
+its clips joined without silence; a voice at another speed counts as another speaker.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read_voices(voices: Path, split: str) -> list[dict]:
 
 
 def keep_voices(voices: list[dict], work: Path) -> None:
-    """Write ``voices.json``, or stop where the folder has features of other voices: they would be kept."""
+    """Write ``voices.json``; exits if the folder has features of other voices, which would be kept."""
     path = work / "voices.json"
     if path.exists() and json.loads(path.read_text()) != voices:
         cause = "another --split or other corpora"
@@ -66,7 +66,7 @@ def keep_voices(voices: list[dict], work: Path) -> None:
 
 
 def cut_units(samples: np.ndarray, clips: list[list[float]]) -> list[np.ndarray]:
-    """Up to 6 s a unit; clips are joined within a unit, long clips are cut into equal parts."""
+    """Units of up to 6 s; clips are joined within a unit, long clips are cut into equal parts."""
     parts: list[np.ndarray] = []
     for start, end in clips:
         clip = samples[int(start * RATE) : int(end * RATE)]
@@ -85,7 +85,7 @@ def cut_units(samples: np.ndarray, clips: list[list[float]]) -> list[np.ndarray]
 
 
 def change_speed(samples: np.ndarray, speed: float) -> np.ndarray:
-    """Faster and higher for speed > 1, as a tape would; another identity for training."""
+    """Faster and higher for speed > 1, like a tape; another identity in the training."""
     return samples if speed == 1.0 else soxr.resample(samples, RATE * speed, RATE, quality="MQ").astype(np.float32)
 
 
@@ -124,8 +124,8 @@ LINEAR_PREDICTION_CODECS = (
     ("libopus", "ogg", ["-b:a", "8000", "-application", "voip"]),
     ("libopus", "ogg", ["-b:a", "12000", "-application", "voip"]),
 )
-"""What a mobile phone's call sounds like: ffmpeg's encoder, its container, its options. AMR is of the same family as
-G.723.1; ffmpeg has no encoder for it that comes with Debian."""
+"""Codecs like those of mobile phones: ffmpeg's encoder, its container, its options. AMR has the same family as G.723.1,
+but Debian's ffmpeg has no encoder for it."""
 
 
 def _through_ffmpeg(samples: np.ndarray, rate: int, encoder: str, container: str, options: list[str]) -> np.ndarray:
@@ -145,7 +145,7 @@ def _through_ffmpeg(samples: np.ndarray, rate: int, encoder: str, container: str
 
 
 def through_codec(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The samples after a real encoder and decoder, a random one.
+    """The samples through a random real encoder and decoder.
 
     Telephone (mu-law, GSM, ADPCM, and linear prediction at 8 kHz), Opus, Vorbis or MP3 at their worst quality.
     """
@@ -174,7 +174,7 @@ def read_mono(file: str) -> np.ndarray:
 
 
 def voice_mels(job: tuple[str, list[list[float]], float]) -> list[list[np.ndarray]]:
-    """For every unit of one voice its variants' log-mels, float16 [frames, 80]."""
+    """Log-mels of the variants of every unit of a voice, float16 [frames, 80]."""
     file, clips, speed = job
     rng = np.random.default_rng(zlib.crc32(f"{file} {speed}".encode()))
     out = []
@@ -191,7 +191,7 @@ def _start(noise: Path) -> None:
 
 
 def prepare_speed(voices: list[dict], root: Path, noise: Path, work: Path, speed: float, processes: int) -> None:
-    """Write the feature files of one speed; a finished speed is left alone."""
+    """Write the feature files of one speed, unless they are complete."""
     index_file = work / f"units-{speed}.npy"
     if index_file.exists():
         return
@@ -215,7 +215,7 @@ def prepare_speed(voices: list[dict], root: Path, noise: Path, work: Path, speed
 
 
 def prepare_noise(noise: Path, work: Path) -> None:
-    """Log-mels of every noise recording, one after the other, and [(offset, frames)]."""
+    """Log-mels of all noise recordings, concatenated, and [(offset, frames)]."""
     if (work / "noise.npy").exists():
         return
     index, offset = [], 0

@@ -1,4 +1,4 @@
-"""Training stretches as the trunk gets them: one to four voices in turn, pauses, some overlap, a channel, noise."""
+"""Training stretches, the input of the trunk: one to four voices in turn, pauses, some overlap, a channel, noise."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .prepare import SPEEDS, VARIANTS
 BANDS = features.BANDS
 MAX_WEIGHTED_FRAMES = 6000
 VOICE_SHARES = (0.35, 0.35, 0.2, 0.1)
-"""Of stretches with one, two, three and four voices."""
+"""Shares of stretches with one, two, three and four voices."""
 PIECE_FRAMES = (60, 400)
 PAUSE_NATS = -30.0
 OVERLAP_PROBABILITY = 0.15
 UNIT_SHARE = 0.5
 MIN_MASK_FRAMES = 10
-MOST_FRAMES = 998  # of the features of ten seconds
+MOST_FRAMES = 998  # features of ten seconds
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Pooled:
 
 @dataclass
 class Batch:
-    """feats [B, T, 80] of stretches of one length, and what to pool of them: every piece, and every voice."""
+    """feats [B, T, 80] of stretches of one length, with the masks to pool: every span, and every voice."""
 
     feats: np.ndarray
     pieces: Pooled
@@ -45,7 +45,7 @@ class Batch:
 
 
 class Stretches:
-    """Draws stretches out of what `prepare.py` and `targets.py` wrote; deterministic for a seed."""
+    """Generates stretches from the files of `prepare.py` and `targets.py`; deterministic for a seed."""
 
     def __init__(self, work: Path, seed: int):
         self.rng = np.random.default_rng(seed)
@@ -79,7 +79,7 @@ class Stretches:
         return int(FRAME_STRIDE * self.rng.integers(150 // FRAME_STRIDE, MOST_FRAMES // FRAME_STRIDE))
 
     def _stretch(self, frames: int):
-        """Log-mels [frames, 80], voices that speak in each frame [frames], and pieces: (voice, start, end, target)."""
+        """Log-mels [frames, 80], voices that speak in each frame [frames], and spans: (voice, start, end, target)."""
         rng = self.rng
         out = np.full((frames, BANDS), PAUSE_NATS, np.float32)
         spoken = np.zeros(frames, np.int32)
@@ -111,7 +111,7 @@ class Stretches:
         return out, spoken, pieces
 
     def draw(self, size: int) -> Batch:
-        """``size`` stretches of ten seconds, or more of shorter ones: as much in all, and at most 4 ``size``."""
+        """``size`` stretches of ten seconds, or up to 4 ``size`` shorter ones with the same total length."""
         length = self._length()
         size = min(4 * size, round(size * MOST_FRAMES / length))
         drawn = [self._stretch(length) for _ in range(size)]
@@ -142,7 +142,7 @@ class Stretches:
         return Batch(feats, *pooled)
 
     def _part(self, mask: np.ndarray) -> np.ndarray:
-        """Consecutive frames of a mask, 0.4 to 3 s, as a subsegment has them of a turn."""
+        """Consecutive frames of a mask, 0.4 to 3 s, like a subsegment of a turn."""
         at = np.flatnonzero(mask)
         n = int(self.rng.integers(MIN_MASK_FRAMES, 75))
         if len(at) <= n:

@@ -2,8 +2,8 @@
 
     python -m embedder.targets --work WORK --teacher FOLDER [--speeds 1.0 0.88 1.12]
 
-Writes ``targets-<speed>.npy`` [units, 192], unit length, from the dry features. Units are cut to a multiple of 0.5 s so that
-equal lengths share a batch.
+Writes ``targets-<speed>.npy`` [units, 192], unit length, from the dry features. Units are cut to a multiple of 0.5 s so
+that equal lengths share a batch.
 """
 
 from __future__ import annotations

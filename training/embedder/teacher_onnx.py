@@ -1,4 +1,4 @@
-"""Write CAM++ whole and in floating point, in the form that sherpa-onnx loads: what `npm run bench` measures beside.
+"""Write CAM++ as one file in floating point, in sherpa-onnx's form, for the comparison of `npm run bench`.
 
     python -m embedder.teacher_onnx --teacher FOLDER --out campplus.onnx
 """

@@ -1,12 +1,12 @@
-"""Step 3: fine-tune the embedder, from CAM++'s weights, on stretches as the service has them.
+"""Step 3: fine-tune the embedder, from CAM++'s weights, on stretches like those of the service.
 
     python -m embedder.train --work WORK --teacher FOLDER --steps 3600 [--threads 2] [--resume]
 
-A training example is a stretch of up to ten seconds in which one to four voices take turns, degraded as a whole
-(`stretches.py`). The trunk runs over it once; its frames are pooled under the mask of every piece and of every voice,
-as in the service. The loss of each embedding is 10 (1 - cosine to the teacher's embedding of the same speech, clean and
-by itself) plus 0.3 times a cross-entropy over voices, against fixed class vectors: the teacher's mean of every voice.
-The learning rate follows a cosine over the steps given. The weights that are exported are a running mean.
+A training example is a degraded stretch of up to ten seconds in which one to four voices take turns (`stretches.py`).
+The trunk runs over it once; its frames are pooled under the mask of every span and of every voice, as in the service.
+The loss of each embedding is 10 (1 - cosine to the teacher's embedding of the same speech, clean and without other
+voices) plus 0.3 times a cross-entropy over voices, against fixed class vectors: the teacher's mean of every voice. The
+learning rate follows a cosine over the given steps. The exported weights are a running mean.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def loss_of(embeddings, targets, labels, class_targets):
 
 
 def save(path: Path, **state) -> None:
-    """Replace the checkpoint whole."""
+    """Replace the checkpoint atomically."""
     torch.save(state, path.with_suffix(".tmp"))
     os.replace(path.with_suffix(".tmp"), path)
 
@@ -55,8 +55,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--teacher", type=Path, required=True)
-    parser.add_argument("--steps", type=int, required=True, help="length of the schedule; with --resume from the first")
-    parser.add_argument("--batch", type=int, default=8, help="stretches of ten seconds a step, or more of shorter ones")
+    parser.add_argument("--steps", type=int, required=True, help="length of the schedule, with --resume counted from the first step")
+    parser.add_argument("--batch", type=int, default=8, help="stretches of ten seconds a step, or more shorter ones")
     parser.add_argument("--learning-rate", type=float, default=5e-4)
     parser.add_argument("--average", type=float, default=0.999)
     parser.add_argument("--seed", type=int, default=1)

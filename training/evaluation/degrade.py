@@ -1,4 +1,5 @@
-"""What may happen to one side of a trial: a room, noise, a level, a telephone or a codec. Drawn once, stored with the trial."""
+"""Degradations of one side of a trial: a room, noise, a level, a telephone or a codec. Drawn once, stored with the
+trial."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def draw(noise: Path, rng: np.random.Generator) -> dict:
 
 
 def apply(samples: np.ndarray, facts: dict, noise: Path) -> np.ndarray:
-    """The degraded samples, as many as before. samples [n] at 16 kHz in ±1"""
+    """The degraded samples, of the same number. samples [n] at 16 kHz in ±1"""
     rng = np.random.default_rng(facts["seed"])
     length = len(samples)
     samples = samples.astype(np.float64)

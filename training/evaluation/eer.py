@@ -4,11 +4,11 @@
         --model new=embedder.onnx --model halves=trunk.onnx+head.onnx [--floor both] [--bilstm FILE] [--mfcc] [--resemblyzer] \\
         [--teacher FOLDER] [--cohort OTHERS.npz] [--cache FOLDER] [--json eer.json]
 
-Every --model is an ONNX file of WeSpeaker signature, or trunk and head of ours, and gives a row with the feature floor,
-one without, or both. Rows keep the order of the command line. The second table compares every row with the first, the
-third has means over the sets of held-out voices. One thread. With --cache, vectors are kept under the hash of trials
-and model and not computed again. OTHERS.npz holds pieces of other voices as `calibration.sessions` writes them, of the
-first model: it adds a row for that model, with the mean score of a voice's most similar strangers subtracted.
+Every --model is an ONNX file of WeSpeaker signature, or our trunk and head, and gives a row with the feature floor, one
+without, or both. Rows keep the order of the command line. The second table compares every row with the first, the third
+has means over the sets of held-out voices. One thread. With --cache, vectors are stored under the hash of trials and
+model and reused. OTHERS.npz has embeddings of other voices in the form of `calibration.sessions`, of the first model:
+it adds a row for that model, with the mean score of a voice's most similar cohort voices subtracted.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def floors(choice: str) -> list[bool]:
 
 
 def rows_of(options: argparse.Namespace) -> list[Row]:
-    """What the command line asks for."""
+    """The rows that the command line requests."""
     found = []
     for given in options.model:
         name, path = given.split("=", 1)
@@ -71,7 +71,7 @@ def rows_of(options: argparse.Namespace) -> list[Row]:
 
 
 def vectors_of(rows: list[Row], options: argparse.Namespace, segments: list[dict]) -> dict[str, np.ndarray]:
-    """Unit vectors [segments, D] of every row, from the cache where they are there."""
+    """Unit vectors [segments, D] of every row, from the cache if possible."""
     found, samples, trials = {}, None, digest(options.trials)
     for row in rows:
         name = hashlib.sha256(f"{trials} {row.key}".encode()).hexdigest()[:32]
@@ -93,7 +93,7 @@ def vectors_of(rows: list[Row], options: argparse.Namespace, segments: list[dict
 
 
 def strangers_of(found: np.ndarray, path: Path) -> np.ndarray:
-    """[segments] what each scores against the cohort."""
+    """[segments] score of each against the cohort."""
     data = np.load(path)
     cohort = data["embeddings"][data["seconds"] >= COHORT_MIN_SECONDS].astype(np.float64)
     return scoring.against_strangers(found, cohort / np.linalg.norm(cohort, axis=1, keepdims=True), COHORT_TOP)
@@ -104,7 +104,10 @@ def table(head: list[str], lines: list[list[str]]) -> str:
 
 
 def evaluate(vectors: dict[str, np.ndarray], trials: dict, strangers: dict[str, np.ndarray]) -> tuple[dict, str, str]:
-    """Figures by set and row, and the Markdown of two tables: the rates, and against the first row. strangers: of rows whose scores are normalised."""
+    """Figures by set and row, and the Markdown of two tables: the rates, and the comparison with the first row.
+
+    strangers: cohort scores of the rows with normalised scores
+    """
     voices = [one["voice"] for one in trials["segments"]]
     figures, main, against = {}, [], []
     first = next(iter(vectors))
@@ -135,7 +138,7 @@ def evaluate(vectors: dict[str, np.ndarray], trials: dict, strangers: dict[str, 
 
 
 def means(figures: dict) -> str:
-    """Markdown: every row's mean error over the sets of held-out voices, clean, degraded and all of them."""
+    """Markdown: every row's mean error over the sets of held-out voices: clean, degraded and all."""
     rows = list(next(iter(figures.values())))
     lines = []
     for name, states in {"clean": ("clean",), "degraded": ("degraded",), "all": ("clean", "degraded")}.items():

@@ -1,6 +1,6 @@
-"""The embedders that are compared. Each turns a list of float32 sample arrays at 16 kHz into unit vectors [n, D].
+"""The compared embedders. Each turns a list of float32 sample arrays at 16 kHz into unit vectors [n, D].
 
-All get the same samples. None may use a threshold of its own for what speech is.
+All get the same samples, and none may use its own speech detector.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def filterbank(samples: np.ndarray, has_floor: bool) -> np.ndarray:
-    """[T, 80] log-mels, floored if asked for, mean over time subtracted."""
+    """[T, 80] log-mels, with the floor if requested, mean over time subtracted."""
     mels = log_mels(samples)
     if has_floor:
         mels = raise_floor(mels)
@@ -65,7 +65,7 @@ def onnx(path: Path, has_floor: bool) -> Embedder:
 
 
 def halves(trunk_path: Path, head_path: Path, has_floor: bool) -> Embedder:
-    """Trunk and head as the service runs them, pooled over the whole segment."""
+    """Trunk and head, as in the service, pooled over the complete segment."""
     trunk, head = session(trunk_path), session(head_path)
 
     def run(feats: np.ndarray) -> np.ndarray:
@@ -76,7 +76,7 @@ def halves(trunk_path: Path, head_path: Path, has_floor: bool) -> Embedder:
 
 
 def teacher(folder: Path, has_floor: bool) -> Embedder:
-    """The teacher that the embedder learns from (`embedder/teacher.py`), its checkpoint in `folder`."""
+    """The embedder's teacher (`embedder/teacher.py`), its checkpoint in `folder`."""
     import torch
 
     from embedder import teacher as module

@@ -8,7 +8,10 @@ RESAMPLES = 300
 
 
 def weighted_eer(scores: np.ndarray, is_same: np.ndarray, weights: np.ndarray) -> float:
-    """Error rate in % where as many same-speaker pairs are refused as others are accepted. All [pairs], scores ascending."""
+    """Rate in % at which the shares of refused same-speaker pairs and of accepted others are equal.
+
+    All arguments are [pairs], scores ascending.
+    """
     ends = np.append(np.diff(scores) > 0, True)  # equal scores are refused together
     refused = np.concatenate([[0], np.cumsum(weights * is_same)[ends]])
     rejected = np.concatenate([[0], np.cumsum(weights * ~is_same)[ends]])
@@ -29,11 +32,12 @@ def against_strangers(vectors: np.ndarray, cohort: np.ndarray, top: int) -> np.n
 def eer(
     vectors: np.ndarray, voices: list[str], pairs: dict, seed: int, strangers: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
-    """EER in % of unit vectors [n, D], and of every resample of the voices, which draws voices with replacement: a pair of two voices weighs the product
-    of how often each was drawn, a pair of one voice as often as that was.
+    """EER in % of unit vectors [n, D], and of every resample of the voices with replacement.
 
-    strangers [n], of `against_strangers`: the mean of a pair's two is taken off its cosine.
-    pairs: {same, different}, lists of index pairs. The same voices, pairs and seed give the same resamples, whatever the vectors.
+    The weight of a pair of two voices is the product of their numbers of draws, that of a pair of one voice its number.
+
+    strangers [n], of `against_strangers`: the mean of a pair's two values is subtracted from its cosine.
+    pairs: {same, different}, lists of index pairs. The resamples depend only on voices, pairs and seed.
     """
     index = np.array(pairs["same"] + pairs["different"])
     is_same = np.arange(len(index)) < len(pairs["same"])
@@ -54,6 +58,6 @@ def eer(
 
 
 def interval(draws: np.ndarray) -> tuple[float, float]:
-    """95 % of the resamples lie within."""
+    """Interval with 95 % of the resamples."""
     low, high = np.nanpercentile(draws, [2.5, 97.5])
     return float(low), float(high)

@@ -1,11 +1,12 @@
-"""Trials: which pairs of stretches of speech are compared, drawn once and stored as JSON.
+"""Trials: pairs of speech spans to compare, drawn once and stored as JSON.
 
     python -m evaluation.trials --voices VOICES --noise NOISE --meetings MEETINGS --out trials.json --seed 5
 
-`segments` is a list of {source, file, pieces [[start, end] s], seconds, voice, set, degradation or null}; `sets` maps a name to
-{same, different}, lists of pairs of indices into it. The names are `clean|degraded / seconds / hard|any` and `meetings / all|within`.
-Both sides of a same-speaker pair come from different clips; the clean and the degraded trials are cut alike. Hard impostors are
-of the same set (recorded alike, often the same language), others of any. MEETINGS holds recordings with an RTTM beside each.
+`segments` is a list of {source, file, pieces [[start, end] s], seconds, voice, set, degradation or null}; `sets` maps a
+name to {same, different}, lists of pairs of indices into it. The names are `clean|degraded / seconds / hard|any` and
+`meetings / all|within`. Both sides of a same-speaker pair come from different clips; the clean and the degraded trials
+have the same cuts. Hard impostors are of the same set (similar recordings, often the same language), others of any.
+MEETINGS has recordings, each with an RTTM of the same name.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _JOIN_SAMPLES = RATE // 100
 
 
 def two_sides(clips: list[tuple[float, float]], rng: np.random.Generator) -> list[list[tuple[float, float]]]:
-    """Deals clips to two sides of about equal length, longest first; equal ones and the order within a side at random."""
+    """Deals clips to two sides of about equal length, longest first; equal ones and the order within a side at
+    random."""
     sides: list[list[tuple[float, float]]] = [[], []]
     for clip in sorted((clips[i] for i in rng.permutation(len(clips))), key=lambda clip: clip[0] - clip[1]):
         lengths = [sum(end - start for start, end in side) for side in sides]
@@ -40,7 +42,7 @@ def two_sides(clips: list[tuple[float, float]], rng: np.random.Generator) -> lis
 
 
 def cut(side: list[tuple[float, float]], seconds: float, offset: float) -> list[list[float]]:
-    """Pieces of the joined clips that make up `seconds` from `offset` on."""
+    """Spans of the joined clips with `seconds` in total, from `offset`."""
     pieces, at = [], 0.0
     for start, end in side:
         first, last = max(start, start + offset - at), min(end, start + offset + seconds - at)
@@ -51,7 +53,7 @@ def cut(side: list[tuple[float, float]], seconds: float, offset: float) -> list[
 
 
 def voice_cuts(voice: dict, clips: list[tuple[float, float]], seconds: float, rng: np.random.Generator) -> list[list[dict]]:
-    """Segments of the two sides, or nothing where a side is too short."""
+    """Segments of the two sides; none if a side is too short."""
     sides = two_sides(clips, rng)
     found: list[list[dict]] = []
     for side in sides:
@@ -118,7 +120,7 @@ def from_voices(voices: Path, noise: Path, max_voices: int, rng: np.random.Gener
 
 
 def from_meetings(folder: Path, base: int) -> tuple[list[dict], dict]:
-    """Stretches of 1.5 to 3 s where one person speaks alone, every pair over all recordings and within one."""
+    """Single-speaker spans of 1.5 to 3 s, with all pairs over all recordings and within one."""
     segments = []
     for path in sorted(folder.glob("*.rttm")):
         recording = path.with_suffix(".flac")
@@ -151,7 +153,7 @@ def from_meetings(folder: Path, base: int) -> tuple[list[dict], dict]:
 
 
 def joined_pieces(whole: np.ndarray, pieces: list[list[float]], length: int) -> np.ndarray:
-    """Pieces [[start, end] s] of a recording joined by crossfades of 10 ms; what these take is mirrored at the end."""
+    """Spans [[start, end] s] of a recording joined by crossfades of 10 ms; the lost length is mirrored at the end."""
     joined = np.zeros(0)
     for start, end in pieces:
         piece = whole[round(start * RATE) : round(end * RATE)].astype(np.float64)

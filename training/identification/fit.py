@@ -1,12 +1,12 @@
-"""Fits the map from scores to confidences, and draws how far the confidences are right.
+"""Fits the map from scores to confidences, and plots the reliability of the confidences.
 
     python -m identification.fit --enrolled OUT [--svg FILE]
 
 OUT is the folder of `generate.py` after `ROLLCALL_FIT=1 ROLLCALL_ENROLLED=OUT npm run bench -- identification`, which
 writes voices.json into both halves. A score is the cosine similarity of two embeddings, as in
-`src/voiceprint/identification.ts`. Prints the parameters for the manifest (`embedding.identification`): slope and offset of a
-logistic regression (Platt, 1999) with the least cross-entropy on `fit`, where every conversation weighs the same.
-Before, it prints how well this map does on `check`.
+`src/voiceprint/identification.ts`. Prints the result of the map on `check`, then the parameters for the manifest
+(`embedding.identification`): slope and offset of a logistic regression (Platt, 1999) with the least cross-entropy on
+`fit`, all conversations with the same weight.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BINS = 10
 
 
 class Pairs:
-    """All pairs of a diarized speaker and an enrolled voice: cosine, whether they are one person, weight."""
+    """All pairs of a diarized speaker and an enrolled voice: cosine, whether they are the same person, weight."""
 
     def __init__(self, path: Path):
         document = json.loads(path.read_text())

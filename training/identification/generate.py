@@ -2,11 +2,12 @@
 
     python -m identification.generate --voices VOICES --noise NOISE --out OUT [--seed 31]
 
-Writes OUT/fit and OUT/check, from two halves of the dev voices with several clips (drawn by hash). In each: conversations of two to five
-people (NNN.flac, NNN.rttm), one enrolment recording a voice (prints/VOICE.flac), and trials.json: which voices are enrolled for which
-conversation. A voice's clips are dealt to enrolment and conversation, so no sentence is in both; the enrolment recording has a channel of its own. Of
-the people in a conversation about a third are not enrolled, and up to three voices are enrolled who are not in it. Seeds are fixed: the
-same corpora give the same files.
+Writes OUT/fit and OUT/check, from two halves of the dev voices with several clips (selected by hash). In each:
+conversations of two to five people (NNN.flac, NNN.rttm), one enrolment recording per voice (prints/VOICE.flac), and
+trials.json with the enrolled voices of each conversation. A voice's clips are divided between enrolment and
+conversation, so no sentence is in both; the enrolment recording has a separate channel. About a third of the people in
+a conversation are not enrolled, and up to three voices are enrolled that are not in it. Seeds are fixed: the same
+corpora give the same files.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ PAUSE_FRAMES = 25
 
 @dataclass(frozen=True)
 class Person:
-    """A voice with its clips dealt out: rows of segments.csv for enrolment and for talking."""
+    """A voice with its clips divided: rows of segments.csv for enrolment and for the conversation."""
 
     row: dict
     enrolment: list[dict]
@@ -79,7 +80,7 @@ def people(corpora: Corpora, half: str, seed: int) -> list[Person]:
 
 
 def enrolment_recording(corpora: Corpora, person: Person, seed: list[int]) -> np.ndarray:
-    """The enrolment clips after one another with short pauses, 4 to 29 s, in a channel and noise of their own."""
+    """The enrolment clips in sequence with short pauses, 4 to 29 s, with a separate channel and noise."""
     rng = np.random.default_rng(seed)
     voice = Voice(corpora, person.row, person.enrolment)
     longest = rng.uniform(*ENROLMENT_SECONDS)
@@ -104,14 +105,14 @@ def enrolment_recording(corpora: Corpora, person: Person, seed: list[int]) -> np
     return (mix[: 30 * RATE - FRAME] * rng.uniform(0.1, 0.9) / np.abs(mix).max()).astype(np.float32)
 
 
-def conversation(corpora: Corpora, everybody: list[Person], name: str, out: Path, seed: list[int]) -> dict:
+def conversation(corpora: Corpora, persons: list[Person], name: str, out: Path, seed: list[int]) -> dict:
     """Writes one conversation; returns its trial."""
     rng = np.random.default_rng(seed)
     count = int(rng.choice(SPEAKERS, p=SPEAKER_SHARES))
     kind = str(rng.choice(KINDS, p=KIND_SHARES))
     kind, count = ("phone", 2) if kind == "phone" else (kind, count)
-    order = [everybody[at] for at in rng.permutation(len(everybody))]
-    if rng.random() < 0.5:  # people of one set sound more alike
+    order = [persons[at] for at in rng.permutation(len(persons))]
+    if rng.random() < 0.5:  # voices of one set are more similar
         alike = order[0].row["set"]
         order.sort(key=lambda person: person.row["set"] != alike)
     present, absent = order[:count], order[count : count + int(rng.integers(MAX_ABSENT + 1))]
@@ -140,17 +141,17 @@ def main() -> None:
         for number, (half, count) in enumerate(COUNTS.items()):
             out = options.out / half
             (out / "prints").mkdir(parents=True, exist_ok=True)
-            everybody = people(corpora, half, options.seed)
+            persons = people(corpora, half, options.seed)
             prints = [
-                pool.submit(enrolment_recording, corpora, person, [options.seed, 2, number, at]) for at, person in enumerate(everybody)
+                pool.submit(enrolment_recording, corpora, person, [options.seed, 2, number, at]) for at, person in enumerate(persons)
             ]
             trials = [
-                pool.submit(conversation, corpora, everybody, f"{at:03d}", out, [options.seed, 3, number, at]) for at in range(count)
+                pool.submit(conversation, corpora, persons, f"{at:03d}", out, [options.seed, 3, number, at]) for at in range(count)
             ]
-            for person, job in zip(everybody, prints):
+            for person, job in zip(persons, prints):
                 soundfile.write(out / "prints" / f"{person.row['speaker']}.flac", job.result(), RATE)
             (out / "trials.json").write_text(json.dumps([job.result() for job in trials], indent=1) + "\n")
-            print(f"{half}: {count} conversations, {len(everybody)} voices", flush=True)
+            print(f"{half}: {count} conversations, {len(persons)} voices", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Labelled recordings once more, each through nine rooms, lines, noises and levels: the same words and labels, another sound.
+"""Labelled recordings altered by nine rooms, lines, noises and levels, with the same words and labels.
 
     python -m meetings.altered --noise NOISE --out OUT FOLDER [FOLDER ...]
 
-FOLDERs hold 16 kHz mono FLAC with an RTTM of the same name beside each; NOISE is that of `generate.py`. OUT gets a folder for every alteration, in it
-one for every FOLDER, by its name. A change of models or parameters that is better by chance on one sound of a recording is not so on nine others.
+FOLDERs have 16 kHz mono FLAC files, each with an RTTM of the same name; NOISE is that of `generate.py`. OUT gets a
+folder for every alteration with a folder for every FOLDER, by name. Improvements of models or parameters that are
+chance on one version of a recording do not hold on nine others.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from . import channels
 
 SEED = 1
 ACTIVE_SHARE = 0.3
-"""Samples beyond this share of the standard deviation are taken for speech when noise is set against it."""
+"""Samples beyond this share of the standard deviation count as speech for the noise level."""
 TONE_SHARE = 0.3
 ROOM_RANK = 2 / 3
-"""Which room, of all in the order of reverberation time times distance."""
+"""Rank of the room in the order of reverberation time times distance."""
 FAINT_GAIN = 0.02
 DULL_CORNER_HERTZ = 800.0
 PEAK = 0.98
@@ -48,7 +49,7 @@ def _with_noise(samples: np.ndarray, noise: Path, below_speech_db: float, rng: n
 
 
 def _dull(samples: np.ndarray) -> np.ndarray:
-    """6 dB an octave down from a corner on."""
+    """Attenuates by 6 dB an octave above a corner frequency."""
     kept = np.exp(-2 * np.pi * DULL_CORNER_HERTZ / RATE)
     return 2 * lfilter([1 - kept], [1, -kept], samples)
 

@@ -1,4 +1,4 @@
-"""Rooms, noise, telephone bands and codecs: what a recording goes through.
+"""Effects on a recording: rooms, noise, telephone bands and codecs.
 
 Codecs run inside libsndfile (the `soundfile` wheel brings it), so the pinned version gives the same samples everywhere.
 All samples are float arrays at 16 kHz, about ±1.
@@ -27,7 +27,7 @@ _BEFORE_DIRECT_SAMPLES = 5
 
 @dataclass(frozen=True)
 class Room:
-    """A row of the noise index: one response, with what its source column says of it."""
+    """A row of the noise index: one response, with the facts of its source column."""
 
     file: str
     rt60_seconds: float
@@ -64,7 +64,7 @@ def response(path: Path) -> np.ndarray:
 
 
 def in_room(samples: np.ndarray, path: Path) -> np.ndarray:
-    """The samples in a room, as long as they were."""
+    """The samples in a room, with the same length."""
     return fftconvolve(samples, response(path))[: len(samples)]
 
 
@@ -87,7 +87,7 @@ def _round_trip(samples: np.ndarray, rate: int, **settings) -> np.ndarray:
 
 
 def _in_step(reference: np.ndarray, decoded: np.ndarray) -> np.ndarray:
-    """Takes the codec's delay out: it is where the first half minute of the two correlates best."""
+    """Removes the codec's delay, the offset of the best correlation over the first half minute."""
     decoded = np.pad(decoded, (0, len(reference) + _DELAY_SAMPLES))
     length = min(len(reference), 30 * RATE)
     match = correlate(decoded[: length + _DELAY_SAMPLES], reference[:length], "valid", "fft")
@@ -116,7 +116,8 @@ def through_codec(samples: np.ndarray, codec: str) -> np.ndarray:
 
 
 def room_tone(length: int, rng: np.random.Generator) -> np.ndarray:
-    """Steady noise of unit power, tilted towards low frequencies, its level wandering by about 1.5 dB over half minutes."""
+    """Steady noise of unit power, tilted towards low frequencies, its level wandering by about 1.5 dB over half
+    minutes."""
     tilt = rng.uniform(0.6, 0.97)
     tone = lfilter([1 - tilt], [1, -tilt], rng.standard_normal(length))
     points = max(2, length // (15 * RATE) + 2)
@@ -126,7 +127,7 @@ def room_tone(length: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def noise_excerpt(noise: Path, length: int, rng: np.random.Generator) -> np.ndarray:
-    """A recorded noise of unit power from a random place on, repeated where it is too short."""
+    """A recorded noise of unit power from a random position, repeated if it is too short."""
     files = noise_files(noise)
     samples = _recorded(noise / files[int(rng.integers(len(files)))])
     start = int(rng.integers(len(samples)))
@@ -135,7 +136,7 @@ def noise_excerpt(noise: Path, length: int, rng: np.random.Generator) -> np.ndar
 
 
 def background(noise: Path, length: int, rng: np.random.Generator) -> np.ndarray:
-    """Noise of a meeting, about unit power: room tone throughout, and now and then some seconds of a recorded noise."""
+    """Noise of a meeting, about unit power: room tone throughout, and occasionally some seconds of a recorded noise."""
     mix = room_tone(length, rng)
     at = int(rng.exponential(20) * RATE)
     while at < length:

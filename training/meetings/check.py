@@ -2,8 +2,8 @@
 
     python -m meetings.check OUT
 
-Labels lie within the audio, speakers are as many as planned, overlap measured from the RTTM is what the manifest says and within 5
-to 20 %, no stretch of digital silence, speech is louder than what lies between, and every file has its SHA-256.
+Labels lie within the audio, the number of speakers is the planned one, overlap measured from the RTTM is that of the
+manifest and 5 to 20 %, there is no digital silence, speech is louder than pauses, and every file has its SHA-256.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def grid(turns: list[tuple[float, float, str]], seconds: float) -> tuple[list[st
 
 
 def longest_constant(samples: np.ndarray) -> int:
-    """Length of the longest run of equal samples: digital silence, whatever its level."""
+    """Length of the longest run of equal samples: digital silence of any level."""
     changes = np.flatnonzero(np.r_[True, np.diff(samples) != 0, True])
     return int(np.diff(changes).max())
 
 
 def check_one(folder: Path, entry: dict) -> str:
-    """Raises AssertionError on a fault, else says what was measured."""
+    """Describes the measurements; raises AssertionError on a fault."""
     name, planned = entry["name"], next(plan for plan in PLANS if plan.name == entry["name"])
     for file, digest in entry["sha256"].items():
         assert hashlib.sha256((folder / file).read_bytes()).hexdigest() == digest, f"{file}: other bytes than in the manifest"
@@ -54,7 +54,7 @@ def check_one(folder: Path, entry: dict) -> str:
     assert all(0 <= start < end <= planned.seconds for start, end, _ in turns), f"{name}: a turn outside the audio"
     names, active = grid(turns, planned.seconds)
     assert len(names) == planned.speakers == len(entry["speakers"]), f"{name}: {len(names)} speakers"
-    assert active.sum(1).min() >= 100 * _SECONDS_OF_SPEECH, f"{name}: somebody hardly speaks"
+    assert active.sum(1).min() >= 100 * _SECONDS_OF_SPEECH, f"{name}: a speaker has less than {_SECONDS_OF_SPEECH} s of speech"
     at_once = active.sum(0)
     overlap = (at_once > 1).sum() / (at_once > 0).sum()
     assert abs(overlap - entry["overlap_share"]) < 0.001 and 0.05 <= overlap <= 0.20, f"{name}: overlap {overlap:.3f}"

@@ -2,9 +2,9 @@
 
     python -m meetings.generate --voices VOICES --noise NOISE --out OUT --seed 20
 
-VOICES holds index.csv (file, speaker, set, seconds, split) and segments.csv (file, start, end) beside one recording a voice; NOISE
-holds index.csv (file, kind noise|rir, source) beside its recordings. Writes OUT/gen-01.flac, gen-01.rttm ... and manifest.json.
-The same corpora, seed and package versions give the same bytes.
+VOICES has index.csv (file, speaker, set, seconds, split), segments.csv (file, start, end) and one recording per voice;
+NOISE has index.csv (file, kind noise|rir, source) and its recordings. Writes OUT/gen-01.flac, gen-01.rttm ... and
+manifest.json. The same corpora, seed and package versions give the same bytes.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from .plans import PLANS, Plan
 from .turns import Floor, plan, spoken
 from .voices import Voice, cast
 
-LOUDNESS_DBFS = -23.0  # of the mean power while somebody speaks, before a codec
+LOUDNESS_DBFS = -23.0  # of the mean power of speech, before a codec
 
 
 def equaliser(voice: Voice, target_db: np.ndarray, pull: float, tilt_db: float) -> np.ndarray:
-    """FIR [255] that draws a voice's long-term spectrum towards the meeting's, so that microphones do not tell speakers apart."""
+    """FIR [255] that moves a voice's long-term spectrum towards the meeting's, so that microphones do not identify
+    speakers."""
     curve = pull * (target_db - voice.spectrum) + tilt_db * np.linspace(-1, 1, 257)
     return firwin2(255, np.linspace(0, 1, 257), 10 ** (np.clip(curve - np.median(curve[20:200]), -20, 20) / 20))
 
 
 def speaker_track(voice: Voice, speaker: int, floor: Floor) -> np.ndarray:
-    """All phrases of one speaker in their places, dry, at a mean active power of one."""
+    """All phrases of one speaker at their positions, dry, at a mean active power of one."""
     track = np.zeros(floor.frames * FRAME)
     for placed in floor.placed:
         if placed.speaker == speaker:
@@ -46,7 +47,7 @@ def speaker_track(voice: Voice, speaker: int, floor: Floor) -> np.ndarray:
 
 
 def draw_rooms(condition, count: int, noise: Path, rng: np.random.Generator) -> list[channels.Room]:
-    """One response a speaker: of nearly the same reverberation time, as in one room, at the condition's distances."""
+    """One response per speaker, of similar reverberation time, as in one room, at the condition's distances."""
     low, high = condition.distance_metres
     pool = [room for room in channels.rooms(noise) if low <= room.distance_metres <= high]
     wanted = rng.uniform(*condition.rt60_seconds)
@@ -55,7 +56,7 @@ def draw_rooms(condition, count: int, noise: Path, rng: np.random.Generator) -> 
 
 
 def render(item: Plan, voices: list[Voice], floor: Floor, noise: Path, rng: np.random.Generator) -> tuple[np.ndarray, dict]:
-    """Samples of the meeting and what was drawn for it."""
+    """Samples of the meeting and its random parameters."""
     condition, count = item.condition, len(voices)
     target = np.mean([voice.spectrum for voice in voices], 0) + np.cumsum(rng.normal(0, 0.12, 257))
     pull = rng.uniform(*condition.spectrum_pull)
@@ -77,7 +78,7 @@ def render(item: Plan, voices: list[Voice], floor: Floor, noise: Path, rng: np.r
     noise_db = rng.uniform(*condition.noise_db)
     mix += channels.background(noise, len(mix), rng) * np.sqrt(speech_power * 10 ** (noise_db / 10))
     mix *= 10 ** (LOUDNESS_DBFS / 20) / np.sqrt(speech_power)
-    over = np.abs(mix) > 0.7  # peaks are bent, not clipped
+    over = np.abs(mix) > 0.7  # peaks are compressed, not clipped
     mix[over] = np.sign(mix[over]) * (0.7 + 0.28 * np.tanh((np.abs(mix[over]) - 0.7) / 0.28))
     if item.codec:
         mix = channels.through_codec(mix, item.codec)
@@ -140,7 +141,7 @@ def main() -> None:
     parser.add_argument("--noise", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=20)
-    parser.add_argument("--only", nargs="*", help="names of meetings to make, for a quick look; the manifest then lists only them")
+    parser.add_argument("--only", nargs="*", help="names of meetings to make, for a quick test; the manifest then lists only these")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     casts = cast(options.voices, [(item.speakers, item.seconds) for item in PLANS], np.random.default_rng(options.seed))

@@ -1,8 +1,9 @@
-"""Pieces of generated meetings: the same people and rooms, heard for half a minute up to four minutes.
+"""Excerpts of generated meetings, of half a minute to four minutes.
 
     python -m meetings.pieces OUT FOLDER [FOLDER ...]
 
-FOLDERs hold FLAC with an RTTM of the same name beside each (`generate.py` makes such). OUT gets a folder for every length in seconds and place.
+FOLDERs have FLAC files, each with an RTTM of the same name (`generate.py` writes them). OUT gets a folder for every
+length in seconds and position.
 """
 
 import argparse
@@ -11,12 +12,12 @@ from pathlib import Path
 import soundfile
 
 PIECES = ((30, 0), (30, 100), (30, 200), (60, 0), (60, 150), (120, 30), (240, 40))
-"""Seconds, and from where on."""
+"""Length and start, seconds."""
 LEAST_SECONDS = 0.001
 
 
 def cut_rows(rttm: str, name: str, start: float, seconds: float) -> list[str]:
-    """The rows of an RTTM within [start, start + seconds), with times from there on."""
+    """The rows of an RTTM within [start, start + seconds), with times relative to `start`."""
     rows = []
     for row in rttm.splitlines():
         fields = row.split()

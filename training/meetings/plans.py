@@ -1,6 +1,6 @@
-"""The twelve meetings that are made, and how each condition is drawn.
+"""The twelve generated meetings, and the distributions of each condition.
 
-A plan says what a meeting is; everything else (voices, words, rooms, noise) follows from it and the seed.
+A plan describes a meeting; everything else (voices, words, rooms, noise) follows from it and the seed.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Condition:
-    """What lies between the speakers and the file. Ranges are [low, high), drawn uniformly."""
+    """Effects between the speakers and the file. Ranges are [low, high), drawn uniformly."""
 
     rt60_seconds: tuple[float, float] | None  # None: no room response
     distance_metres: tuple[float, float]
     level_db: tuple[float, float]  # of a speaker, relative to the loudest possible one
     noise_db: tuple[float, float]  # of the meeting's noise, relative to the mean power of active speech
-    spectrum_pull: tuple[float, float]  # 0: every speaker keeps the spectrum of his own microphone, 1: all share one
+    spectrum_pull: tuple[float, float]  # 0: every speaker keeps the spectrum of a separate microphone, 1: all share one
 
 
 CLOSE = Condition((0.15, 0.35), (0.25, 1.0), (-6, 0), (-30, -22), (0.3, 0.8))
@@ -34,7 +34,7 @@ class Plan:
     label: str
     condition: Condition
     codec: str | None  # a name in channels.CODECS
-    overlap_share: float  # aimed at: overlapped time over time with speech
+    overlap_share: float  # target: overlapped time over time with speech
 
     @property
     def seconds(self) -> int:

@@ -1,8 +1,8 @@
-"""Who says what when: turns with heavy-tailed lengths, gaps, interruptions and back-channels.
+"""Plans of turns with heavy-tailed lengths, gaps, interruptions and back-channels.
 
-A meeting is planned on frames of 10 ms before any sound is made. Shapes follow what is known of conversations: gaps around a
-quarter of a second with a long tail (Heldner and Edlund, Journal of Phonetics 2010), most overlap at changes of speaker and from
-back-channels (Shriberg et al., Eurospeech 2001), a few people holding most of the floor.
+A meeting is planned on frames of 10 ms before its sound is computed. Distributions are those of conversations: gaps
+around a quarter of a second with a long tail (Heldner and Edlund, Journal of Phonetics 2010), most overlap at changes
+of speaker and from back-channels (Shriberg et al., Eurospeech 2001), and a few people with most of the speech.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Placed:
 
 
 def shares_of_floor(speakers: int, is_long: bool, rng: np.random.Generator) -> np.ndarray:
-    """One or two dominant speakers (in long meetings two) with more than half of the floor, others unevenly the rest; descending."""
+    """One or two dominant speakers (in long meetings two) with more than half of the speech, the others with uneven
+    shares of the rest; descending."""
     dominant = 1 if speakers <= 3 or (not is_long and rng.random() < 0.4) else 2
     shares = np.concatenate([rng.uniform(0.8, 1.2, dominant), rng.dirichlet(np.full(speakers - dominant, 2.0)) + 0.06])
     shares[:dominant] *= rng.uniform(0.5, 0.68) / shares[:dominant].sum()
@@ -34,7 +35,7 @@ def shares_of_floor(speakers: int, is_long: bool, rng: np.random.Generator) -> n
 
 
 class Floor:
-    """The plan so far."""
+    """The turns planned so far."""
 
     def __init__(self, voices: list[Voice], frames: int, rng: np.random.Generator):
         self.voices, self.frames, self.rng = voices, frames, rng
@@ -45,7 +46,7 @@ class Floor:
         self.short_decks = [Deck(voice.short, rng) if voice.short else None for voice in voices]
 
     def say(self, speaker: int, start: int, phrase: Phrase, gain_db: float) -> int:
-        """Places a phrase where it fits before the end, returns the frame at which it ends."""
+        """Places a phrase if it fits before the end, returns the frame at which it ends."""
         end = start + phrase.frames
         if end + 100 <= self.frames:
             self.active[speaker, start:end] |= phrase.active
@@ -53,7 +54,7 @@ class Floor:
         return end
 
     def turn(self, speaker: int, start: int, wanted: float) -> int:
-        """Phrases with short pauses between them until about the wanted length; returns where the turn ends."""
+        """Phrases with short pauses up to about the wanted length; returns the end of the turn."""
         now, gain_db = start, float(self.rng.normal(0, 1.5))
         while True:
             left = wanted - (now - start)
@@ -82,7 +83,7 @@ class Floor:
 
 
 def spoken(active: np.ndarray) -> np.ndarray:
-    """bool [speakers, frames] with every speaker's own pauses of less than 0.3 s filled: the truth that is written."""
+    """bool [speakers, frames] with each speaker's pauses of less than 0.3 s filled: the reference."""
     filled = active.copy()
     for row in filled:
         edges = np.flatnonzero(np.diff(np.r_[0, row.astype(int), 0])).reshape(-1, 2)
@@ -93,7 +94,8 @@ def spoken(active: np.ndarray) -> np.ndarray:
 
 
 def plan_once(voices: list[Voice], frames: int, shares: np.ndarray, intensity: float, seed: list[int]) -> Floor:
-    """One meeting; a larger intensity means more interruptions and back-channels. Shares are of the floor, one a voice."""
+    """One meeting; a larger intensity means more interruptions and back-channels. Shares are those of the speech, one
+    per voice."""
     rng = np.random.default_rng(seed)
     floor = Floor(voices, frames, rng)
     count = len(voices)
@@ -128,9 +130,10 @@ def plan_once(voices: list[Voice], frames: int, shares: np.ndarray, intensity: f
 
 
 def plan(voices: list[Voice], frames: int, overlap_share: float, seed: list[int]) -> tuple[Floor, np.ndarray]:
-    """The meeting whose overlap is nearest to what is asked for, of 16 intensities; with the voices' shares of the floor.
+    """The meeting with the overlap nearest to the requested one, of 16 intensities; with the voices' shares of the
+    speech.
 
-    Voices that recorded most hold the floor most, so that phrases come back as seldom as they can.
+    Voices with the most material speak most, so that phrases are repeated as rarely as possible.
     """
     rng = np.random.default_rng(seed)
     shares = np.zeros(len(voices))
@@ -143,5 +146,5 @@ def plan(voices: list[Voice], frames: int, overlap_share: float, seed: list[int]
         if floor.active.any(1).all() and (best is None or miss < best[0]):
             best = (miss, floor)
     if best is None:
-        raise RuntimeError("no plan lets everybody speak")
+        raise RuntimeError("no plan has speech of all speakers")
     return best[1], shares

@@ -1,7 +1,7 @@
-"""Speakers: their clips cut at pauses into phrases, dealt in random order like cards.
+"""Speakers: their clips cut at pauses into phrases, used in random order.
 
-A voice has 5 to 60 s of material and a meeting may want minutes of it, so phrases come back, but only when all others of the
-voice were used, in a new order, and never twice in a row.
+A voice has 5 to 60 s of material and a meeting may need minutes of it, so phrases are repeated, but only when all
+others of the voice were used, in a new order, and never consecutively.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from calibration.material import FRAME, read, rows, runs_of
 
 SETS = ("alnum-accents", "cv61", "cvx", "librispeech", "msc-malayalam", "speechocean762")  # sentences, not single words
 MIN_VOICE_SECONDS = 8.0
-REUSE = 8  # a voice has recorded at least this part of an equal share of the meeting
-GATE_DB = 30  # below the loud end of a clip there is no speech
+REUSE = 8  # a voice has at least 1 / REUSE of an equal share of the meeting
+GATE_DB = 30  # frames this far below a clip's loudest ones have no speech
 BRIDGE_FRAMES = 30  # pauses of one speaker shorter than this count as speech
 SPLIT_FRAMES = 12  # pauses at least this long end a phrase
 MAX_PHRASE_FRAMES = 450
@@ -26,7 +26,7 @@ LEAD_FRAMES, TAIL_FRAMES = 3, 5  # of the recording kept around a phrase
 
 @dataclass(frozen=True)
 class Phrase:
-    """A stretch of one clip, in frames of 10 ms of the voice's file, and in which of its frames there is speech."""
+    """A span of one clip, in frames of 10 ms of the voice's file, and its frames with speech."""
 
     start: int
     end: int
@@ -38,7 +38,7 @@ class Phrase:
 
 
 def activity(samples: np.ndarray) -> np.ndarray:
-    """Speech by energy, bool [frames of 10 ms]: within 30 dB of the clip's loud end, smoothed over 30 ms."""
+    """Speech by energy, bool [frames of 10 ms]: within 30 dB of the clip's loudest frames, smoothed over 30 ms."""
     count = len(samples) // FRAME
     power = (samples[: count * FRAME].reshape(count, FRAME).astype(np.float64) ** 2).mean(1)
     level = np.convolve(10 * np.log10(power + 1e-10), np.ones(3) / 3, "same")
@@ -46,7 +46,8 @@ def activity(samples: np.ndarray) -> np.ndarray:
 
 
 def phrases_of(samples: np.ndarray, offset: int) -> list[Phrase]:
-    """Phrases of one clip that lies at frame `offset` of its file: runs between pauses, long ones cut where they are quietest."""
+    """Phrases of one clip at frame `offset` of its file: runs between pauses, long ones cut at their quietest
+    frames."""
     active = activity(samples)
     count = len(active)
     power = (samples[: count * FRAME].reshape(count, FRAME).astype(np.float64) ** 2).mean(1)
@@ -64,13 +65,13 @@ def phrases_of(samples: np.ndarray, offset: int) -> list[Phrase]:
 
 
 class Deck:
-    """Deals phrases in random order, without repeating one before all were dealt."""
+    """Returns phrases in random order, repeating one only after all were used."""
 
     def __init__(self, cards: list[Phrase], rng: np.random.Generator):
         self._cards, self._rng, self._left, self._last = cards, rng, [], None
 
     def deal(self, wanted_frames: float | None = None) -> Phrase:
-        """The next phrase, or of the next six the one whose length is nearest to the wanted one."""
+        """The next phrase, or that of the next six with the length nearest to the wanted one."""
         if not self._left:
             self._left = [self._cards[i] for i in self._rng.permutation(len(self._cards))]
         fresh = [i for i in range(min(6, len(self._left))) if self._left[i] is not self._last] or [0]
@@ -82,7 +83,8 @@ class Deck:
 
 
 class Voice:
-    """One speaker: samples at 16 kHz, phrases, short pieces for back-channels, long-term spectrum in dB at 257 bins."""
+    """One speaker: samples at 16 kHz, phrases, short phrases for back-channels, long-term spectrum in dB at 257
+    bins."""
 
     def __init__(self, folder: Path, row: dict, segments: list[dict]):
         self.name, self.set = row["speaker"], row["set"]
@@ -96,7 +98,7 @@ class Voice:
         self.spectrum = self._spectrum()
 
     def _openings(self) -> list[Phrase]:
-        """First 0.3 to 0.8 s of longer phrases, ended where they are quietest."""
+        """First 0.3 to 0.8 s of longer phrases, cut at the quietest frame."""
         found = []
         for phrase in (phrase for phrase in self.phrases if phrase.frames > 120):
             part = self.samples[(phrase.start + 30) * FRAME : (phrase.start + 80) * FRAME]
@@ -111,7 +113,7 @@ class Voice:
         return np.convolve(np.pad(10 * np.log10(power + 1e-8), 6, "edge"), np.ones(13) / 13, "valid")
 
     def sound(self, phrase: Phrase) -> tuple[np.ndarray, int]:
-        """Samples of a phrase with a little around it, faded at both ends, and how many come before its start."""
+        """Samples of a phrase with a margin, faded at both ends, and the number of samples before its start."""
         lead = min(LEAD_FRAMES, phrase.start) * FRAME
         cut = self.samples[phrase.start * FRAME - lead : (phrase.end + TAIL_FRAMES) * FRAME].copy()
         fade = np.linspace(0, 1, min(lead, len(cut) // 2) or 1)
@@ -122,9 +124,9 @@ class Voice:
 
 
 def cast(folder: Path, sizes: list[tuple[int, int]], rng: np.random.Generator) -> list[list[tuple[dict, list[dict]]]]:
-    """Draws (row, segments) of held-out voices for meetings of (speakers, seconds); nobody is in two of them.
+    """Draws (row, segments) of held-out voices for meetings of (speakers, seconds), without a voice in two of them.
 
-    Meetings that want most of a speaker choose first, among the voices that recorded 1 / REUSE of an equal share or more.
+    Meetings that need most of a speaker choose first, among the voices with 1 / REUSE of an equal share or more.
     """
     segments: dict[str, list[dict]] = {}
     for row in rows(folder / "segments.csv"):

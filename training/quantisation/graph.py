@@ -1,8 +1,9 @@
 """A small builder of ONNX graphs whose matrix products run on 8 bits.
 
-A product is ``MatMulIntegerToFloat`` (ONNX Runtime's contrib operators): unsigned activations times signed weights, summed in 32 bits and scaled to floating point
-in one vectorised pass. The form of ``QLinearConv`` and ``QLinearMatMul`` rounds to 8 bits in the same step, number by number in WebAssembly, which takes as long as the product
-itself. Convolutions over time are products over frames laid side by side.
+A product is ``MatMulIntegerToFloat`` (ONNX Runtime's contrib operators): unsigned activations times signed weights,
+summed in 32 bits and scaled to floating point in one vectorised pass. ``QLinearConv`` and ``QLinearMatMul`` round to 8
+bits in the same step, number by number in WebAssembly, which takes as long as the product. Convolutions over time are
+products over concatenated frames.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ END = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Range:
-    """What an activation does; what lies outside is cut off."""
+    """Range of an activation; values outside are clipped."""
 
     low: float
     high: float
@@ -37,13 +38,13 @@ class Range:
         return np.uint8(np.clip(np.rint(-min(self.low, 0) / self.scale), 0, LARGEST_ACTIVATION))
 
     def positive(self) -> Range:
-        """Behind a ReLU, which the rounding then does along the way."""
+        """The range after a ReLU, which the rounding then performs."""
         return Range(0.0, self.high)
 
 
 @dataclass(frozen=True)
 class Eight:
-    """A tensor in 8 bits and what its numbers mean."""
+    """A tensor in 8 bits and its range."""
 
     name: str
     scale: str
@@ -83,7 +84,7 @@ class Graph:
         offset = self.constant(bias.astype(np.float32))
         if weight.ndim == 2:
             return self.op("MatMulIntegerToFloat", [*inputs, offset], CONTRIB)
-        # The operator takes no bias a group.
+        # The operator has no bias per group.
         return self.op("Add", [self.op("MatMulIntegerToFloat", inputs, CONTRIB), offset])
 
     def reshape(self, tensor: Eight, shape: list[int]) -> Eight:
@@ -93,7 +94,7 @@ class Graph:
         return Eight(self.op("Transpose", [tensor.name], perm=order), tensor.scale, tensor.zero_point)
 
     def pad(self, tensor: Eight, before: list[int], after: list[int]) -> Eight:
-        """Zeros of the meaning, which are zero points."""
+        """Pads with the value zero, the zero point."""
         amounts = self.constant(np.array([*before, *after], np.int64))
         return Eight(self.op("Pad", [tensor.name, amounts, tensor.zero_point]), tensor.scale, tensor.zero_point)
 
@@ -116,7 +117,8 @@ class Graph:
 
 
 def taps(graph: Graph, tensor: Eight, axes: int, width: int) -> Eight:
-    """Frames of a convolution over time laid side by side, the first first; time is axis 1 of `axes`, the ends are padded with zeros."""
+    """Concatenated frames of a convolution over time, earliest first; time is axis 1 of `axes`, ends padded with
+    zeros."""
     edge = [0] * axes
     edge[1] = width // 2
     padded = graph.pad(tensor, edge, edge)

@@ -21,7 +21,7 @@ HEAD = WIDTH // HEADS
 
 
 class Network:
-    """Reads the floating-point graph and writes the other."""
+    """Reads the floating-point graph and writes the 8-bit one."""
 
     def __init__(self, source: Path, seen: dict[str, Range]) -> None:
         self.model = onnx.load(source)
@@ -44,14 +44,17 @@ class Network:
         return self.stored[self.by_name[node_of(place, "MatMul")].input[1]]
 
     def into(self, place: str, tensor: str, kind: str = "MatMul") -> Eight:
-        """A tensor rounded to the range that goes into a layer."""
+        """A tensor rounded to a layer's input range."""
         return self.graph.quantise(tensor, self.seen[node_of(place, kind)])
 
     def linear(self, place: str, tensor: str) -> str:
         return self.graph.product(self.into(place, tensor), self.matrix(place), self.bias(place))
 
     def linear_of_norm(self, place: str, norm: str, tensor: str, factor: np.ndarray | float = 1.0) -> str:
-        """A layer norm and the product behind it, which takes the norm's gain and offset into its weights; `factor` scales its columns."""
+        """A layer norm and the following product, whose weights include the norm's gain and offset.
+
+        factor: scales the columns
+        """
         gain, offset = self.affine(norm)
         matrix = self.matrix(place)
         bias = offset @ matrix + self.bias(place)
@@ -59,7 +62,7 @@ class Network:
         return self.graph.product(rounded, gain[:, None] * matrix * factor, bias * factor)
 
     def convolution(self, place: str, frames: Eight) -> str:
-        """Over frames that `taps` laid side by side."""
+        """Over the concatenated frames of `taps`."""
         kernel = self.kernel(place)
         return self.graph.product(frames, kernel.transpose(2, 1, 0).reshape(-1, kernel.shape[0]), self.bias(place))
 
@@ -67,7 +70,10 @@ class Network:
         return self.stored[f"network.{norm}.weight"], self.stored[f"network.{norm}.bias"]
 
     def normalised(self, x: str) -> str:
-        """Mean 0 and variance 1 in every frame. Single operations: they are vectorised in WebAssembly, the runtime's layer norm is not, and takes twice as long."""
+        """Mean 0 and variance 1 in every frame.
+
+        Single operations are vectorised in WebAssembly; the runtime's layer norm is not, and takes twice as long.
+        """
         graph = self.graph
         centred = graph.op("Sub", [x, graph.op("ReduceMean", [x], axes=[-1], keepdims=1)])
         variance = graph.op("ReduceMean", [graph.op("Mul", [centred, centred])], axes=[-1], keepdims=1)
@@ -75,7 +81,7 @@ class Network:
         return graph.op("Mul", [centred, graph.op("Reciprocal", [deviation])])
 
     def features(self) -> str:
-        """As `segmentation.model.features_of`, frames first."""
+        """Equals `segmentation.model.features_of`, frames first."""
         graph = self.graph
         mean = graph.op("ReduceMean", ["powers"], axes=[1, 2], keepdims=1)
         floor = graph.constant(np.float32(POWER_FLOOR))
@@ -93,7 +99,7 @@ class Network:
         return graph.op("Add", [x, self.linear(f"{place}.narrow", wide)])
 
     def depthwise(self, place: str, x: str) -> str:
-        """A layer norm and the convolution of each channel with itself: as quick in floating point as it would be in 8 bits."""
+        """A layer norm and a depthwise convolution, which is as fast in floating point as in 8 bits."""
         graph = self.graph
         gain, offset = (graph.constant(one) for one in self.affine(f"{place}.norm_conv"))
         normed = graph.op("Add", [graph.op("Mul", [self.normalised(x), gain]), offset])

@@ -1,4 +1,4 @@
-"""Writes the segmentation network in 8 bits and measures what that changes.
+"""Writes the segmentation network in 8 bits and measures the difference.
 
     python -m quantisation.quantise NETWORK.onnx RECORDINGS OUT.onnx
 
@@ -28,7 +28,7 @@ RATE = 16_000
 WINDOW = 10 * RATE
 CALIBRATION_WINDOWS, TEST_WINDOWS = 64, 80
 PERCENTILE = 99.997
-"""Of 99.9 to 100 the one that changes least on recordings that were not calibrated on."""
+"""The value from 99.9 to 100 with the smallest difference on recordings outside the calibration."""
 SEED = 0
 
 
@@ -38,7 +38,7 @@ def powers(samples: np.ndarray) -> np.ndarray:
 
 
 def divided(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Three of four recordings of a folder, to measure ranges on, and the others."""
+    """Three of four recordings of a folder, for the ranges, and the others."""
     paths = sorted(folder.glob("*.flac"))
     if not paths:
         raise SystemExit(f"no FLAC file in {folder}: name a folder of FLAC at 16 kHz")
@@ -46,9 +46,9 @@ def divided(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def begun(windows: list[np.ndarray]) -> list[np.ndarray]:
-    """The same windows, every third with digital silence up to a random moment, as at the beginning of a live stream.
+    """The windows, every third with digital silence up to a random moment, as at the beginning of a live stream.
 
-    Silence is far from everything else that the ranges are measured on.
+    Features of silence are far outside the range of all others.
     """
     rng = np.random.default_rng(SEED + 1)
     found = [window.copy() for window in windows]
@@ -58,7 +58,7 @@ def begun(windows: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def windows(paths: list[Path], count: int) -> Iterator[np.ndarray]:
-    """`count` random windows of 10 s of all that the recordings have, in their order."""
+    """`count` random windows of 10 s of all recordings, in their order."""
     pieces = []
     for path in paths:
         samples, rate = soundfile.read(path, dtype="float32")
@@ -97,7 +97,7 @@ def main() -> None:
     whole = list(windows(unseen, TEST_WINDOWS))
     print(compare(args.source, args.target, [powers(window) for window in whole]))
     with_silence = compare(args.source, args.target, [powers(window) for window in begun(whole)])
-    print("a third of them with silence before:", with_silence)
+    print("a third of them with initial silence:", with_silence)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What goes into the convolutions and products of a network in floating point, over windows of recordings."""
+"""Input ranges of the convolutions and products of a floating-point network, over windows of recordings."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from .graph import Range
 
 
 def weighted(model: onnx.ModelProto) -> dict[str, str]:
-    """The convolutions and products with a weight: name of the node -> name of what goes in."""
+    """The convolutions and products with a weight: name of the node -> name of its input."""
     weights = {one.name for one in model.graph.initializer}
     return {node.name: node.input[0] for node in model.graph.node if node.op_type in ("Conv", "MatMul") and node.input[1] in weights}
 
 
 def normalised(model: onnx.ModelProto) -> list[str]:
-    """Results of layer norms, which the exporter writes out, before gain and offset."""
+    """Results of layer norms, which the exporter decomposes, before gain and offset."""
     return [node.output[0] for node in model.graph.node if node.op_type == "Div" and "norm" in node.name]
 
 
 def measure(path: Path, windows: list[np.ndarray], percentile: float) -> dict[str, Range]:
     """
-    Ranges by the name of the node that they go into; of what layer norms have before their gain, by the tensor's name.
+    Input ranges by name of the node; those of layer norms before their gain by name of the tensor.
 
-    @param percentile: of the values, how many lie inside the range on either side: the few outside would cost all others their resolution
+    @param percentile: of the values inside the range on either side; outliers would reduce the resolution of all others
     """
     model = onnx.load(path)
     places = weighted(model) | {one: one for one in normalised(model)}

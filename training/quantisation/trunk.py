@@ -19,7 +19,7 @@ VALUES_A_WINDOW = 20_000
 def measure(model: Embedder, windows: Iterable[np.ndarray], percentile: float) -> dict[str, Range]:
     """Ranges of the inputs of every convolution and product of a folded trunk, by the module's name.
 
-    Inputs that are rounded are outputs of a ReLU: the ranges begin at 0.
+    Rounded inputs are outputs of a ReLU: the ranges begin at 0.
     """
     kept: dict[str, list[np.ndarray]] = {}
     draw = np.random.default_rng(0)
@@ -44,13 +44,13 @@ def measure(model: Embedder, windows: Iterable[np.ndarray], percentile: float) -
 
 
 class Trunk:
-    """Writes the graph of a trunk that is `folded`, and whose ranges are known."""
+    """Writes the graph of a `folded` trunk with known ranges."""
 
     def __init__(self, model: Embedder, seen: dict[str, Range]) -> None:
         self.model, self.seen, self.graph = model.trunk, seen, Graph()
 
     def into(self, place: str, tensor: str) -> Eight:
-        """A tensor rounded to the range that goes into a module, which a ReLU's rounding does along the way."""
+        """A tensor rounded to a module's input range; the rounding performs the ReLU."""
         return self.graph.quantise(tensor, self.seen[place])
 
     def floats(self, parameter: torch.Tensor) -> str:
@@ -61,7 +61,7 @@ class Trunk:
         return self.graph.product(tensor, module.weight.detach().numpy().T, bias)
 
     def picture(self, tensor: Eight, module: torch.nn.Conv2d) -> str:
-        """A convolution over bands and frames, of bands that lie side by side: [B, T, F, 3 C] -> [B, T, F, C]."""
+        """A convolution over bands and frames, of concatenated bands: [B, T, F, 3 C] -> [B, T, F, C]."""
         kernel, bias = module.weight.detach().numpy(), module.bias.detach().numpy()
         matrix = kernel.transpose(3, 2, 1, 0).reshape(-1, kernel.shape[0])
         return self.graph.product(taps(self.graph, tensor, 4, 3), matrix, bias)
@@ -81,7 +81,7 @@ class Trunk:
     def front_end(self) -> Eight:
         """feats [B, T, 80] -> [B, ceil(T / 2), 320]: in every frame ten bands of 32 channels."""
         graph, front = self.graph, self.model.front
-        # A product of nine numbers is no work for 8 bits: this one stays in floating point.
+        # A product of nine numbers gains nothing from 8 bits: it stays in floating point.
         picture = graph.op("Unsqueeze", ["feats", graph.constant(np.array([1], np.int64))])
         kernel = graph.constant(front.conv1.weight.detach().numpy().transpose(0, 1, 3, 2).copy())
         x = graph.op("Conv", [picture, kernel, self.floats(front.conv1.bias)], strides=[2, 1], pads=[1, 1, 1, 1])
@@ -95,7 +95,7 @@ class Trunk:
 
     def stem(self, x: Eight) -> str:
         weight = self.model.stem.weight.detach().numpy()
-        # The network counts channel by channel what is here band by band.
+        # The network is channel-major, this graph band-major.
         by_band = weight.reshape(len(weight), 5, FRONT_CHANNELS, -1).transpose(1, 3, 2, 0).reshape(-1, len(weight))
         padded = self.graph.pad(x, [0, 2, 0], [0, 2, 0])
         shifted = [self.graph.cut(padded, 1, tap, 4 - tap, step=2) for tap in range(5)]
@@ -150,7 +150,7 @@ class Trunk:
 
 
 def every_band(graph: Graph, x: Eight) -> Eight:
-    """[B, T, F, C] -> [B, T, F, 3 C]: with the bands below and above."""
+    """[B, T, F, C] -> [B, T, F, 3 C]: each band with its neighbours."""
     padded = graph.pad(x, [0, 0, 1, 0], [0, 0, 1, 0])
     return graph.beside([graph.cut(padded, 2, band, 2 - band) for band in range(3)])
 

@@ -1,4 +1,5 @@
-"""Joins the front end of the whole segmentation model, in floating point, and its network in 8 bits: waveform in, log-probabilities out, for other engines.
+"""Joins the front end of the complete segmentation model, in floating point, and its network in 8 bits, for other
+engines: waveform in, log-probabilities out.
 
     python -m quantisation.whole_of SEGMENTATION.onnx NETWORK.int8.onnx SEGMENTATION.int8.onnx
 """
@@ -19,14 +20,15 @@ from segmentation.export import CHECK_SHAPES
 from segmentation.frontend import mel_power
 
 LAST_FILTER = "front_end.mel"
-"""The weights of the step that gives the mel powers, bands before frames."""
+"""Weights of the mel powers, bands before frames."""
 PREFIX = "front/"
 LARGEST_MOVED = 1e-3
-"""Share of the probability that another summation of the same powers may put into another class: a number near the middle of two steps is rounded to the other one."""
+"""Largest share of the probability in other classes due to another order of summation, which changes the rounding of
+values near the middle of two steps."""
 
 
 def front_end(whole: onnx.ModelProto, opset: int) -> onnx.ModelProto:
-    """`x` [N, 1, T] -> `powers` [N, F, 64], out of the whole model."""
+    """`x` [N, 1, T] -> `powers` [N, F, 64], from the complete model."""
     powers = next(node.output[0] for node in whole.graph.node if LAST_FILTER in node.input)
     shapes = {value.name: value for value in onnx.shape_inference.infer_shapes(whole).graph.value_info}
     whole.graph.value_info.append(shapes[powers])
@@ -38,7 +40,7 @@ def front_end(whole: onnx.ModelProto, opset: int) -> onnx.ModelProto:
 
 
 def joined(whole: onnx.ModelProto, network: onnx.ModelProto) -> onnx.ModelProto:
-    """Both in one graph, with the facts that the whole model tells engines."""
+    """Both in one graph, with the metadata of the complete model."""
     facts = {one.key: one.value for one in whole.metadata_props}
     opset = next(one.version for one in network.opset_import if one.domain == "")
     front = compose.add_prefix(front_end(whole, opset), PREFIX, rename_inputs=False, rename_outputs=False)
@@ -51,7 +53,7 @@ def joined(whole: onnx.ModelProto, network: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def check(model: Path, network: Path) -> float:
-    """Largest share of the probability that differs from the network's on mel powers of numpy; raises where it is too large."""
+    """Largest share of the probability that differs from the network's on mel powers of numpy; raises if too large."""
     rng = np.random.default_rng(2)
     both, alone = (onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]) for path in (model, network))
     worst = 0.0
@@ -69,8 +71,8 @@ def check(model: Path, network: Path) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("whole", type=Path, help="of segmentation.export")
-    parser.add_argument("network", type=Path, help="of quantisation.quantise, of the same weights")
+    parser.add_argument("whole", type=Path, help="output of segmentation.export")
+    parser.add_argument("network", type=Path, help="output of quantisation.quantise, with the same weights")
     parser.add_argument("target", type=Path)
     args = parser.parse_args()
     onnx.save(joined(onnx.load(args.whole), onnx.load(args.network)), args.target)

@@ -1,4 +1,4 @@
-"""The prepared voices and noises: drawing speakers, stretches of their speech, and stretches of noise."""
+"""The prepared voices and noises: random speakers, spans of their speech, and spans of noise."""
 
 import json
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from .frontend import BANDS, mel_power
 from .labels import runs
 
 SET_WEIGHT = {"gsc": 0.35, "alnum-accents": 0.3, "arabic-sc": 0.4, "msc-malayalam": 0.6, "vctk-vits-tts": 0.6, "speechocean762": 0.8}
-"""Sets of single words, spellings, few texts or synthetic voices are drawn less often."""
+"""Relative frequency of sets; lower for single words, spellings, few texts or synthetic voices."""
 
 MIN_ISLAND_FRAMES = 12
 MIN_VOICE_FRAMES = 60
 MIN_PAUSE_FRAMES = 40
 MIN_FLOOR_FRAMES, MAX_FLOOR_FRAMES = 100, 400
 WIDE_SHARE = 0.35
-"""How often a stretch of speech is taken with what its recording has before, after and between: breath, lips, the room. Were it never
-so, whatever a recording holds beside speech would be a sign of speech."""
+"""Share of speech spans that include their recording's sounds before, after and between: breath, lips, the room.
+Otherwise these sounds would become a cue for speech."""
 SHORT_GAP_FRAMES, LONG_GAP_FRAMES = 90, 400
 LEAD_FRAMES, TAIL_FRAMES, WIDE_FRAMES = 4, 30, 250
 ONE_SET_SHARE = 0.55
@@ -27,8 +27,8 @@ WHITE_SECONDS = 60
 
 @dataclass
 class Entry:
-    """One voice at one speed. Islands are (start, end, clip) in frames; rows tell where each variant starts in the feature file,
-    sample_offset where the samples lie in `voices.i16` (None at other speeds).
+    """One voice at one speed. Islands are (start, end, clip) in frames; rows are the starts of the variants in the
+    feature file, sample_offset the position of the samples in `voices.i16` (None at other speeds).
     """
 
     speaker: str
@@ -43,7 +43,7 @@ class Entry:
 
 @dataclass
 class Span:
-    """Frames [start, end) of an entry; `since` and `until` are where what the recording has before and after it may be followed to."""
+    """Frames [start, end) of an entry; the recording may be used before and after it from `since` to `until`."""
 
     entry: Entry
     start: int
@@ -87,7 +87,7 @@ class VoiceBank:
 
     @staticmethod
     def _pauses(entry: Entry) -> tuple[Entry, np.ndarray] | None:
-        """An entry with the numbers of its frames in longer pauses, without their edges; None where there is too little."""
+        """An entry with the indices of its frames in longer pauses, without their edges; None if there are too few."""
         inside = np.zeros(entry.frames, bool)
         for first, last in entry.clips:
             inside[first:last] = True
@@ -96,7 +96,7 @@ class VoiceBank:
         return (entry, frames) if len(frames) >= MIN_FLOOR_FRAMES else None
 
     def floor(self, frames: int) -> np.ndarray:
-        """What the recording of some voice has in its pauses, repeated, [frames, 64], mean power not normalised."""
+        """The pauses of a random voice's recording, repeated, [frames, 64], mean power not normalised."""
         entry, pauses = self.floors[int(self.rng.integers(len(self.floors)))]
         at = int(self.rng.integers(max(1, len(pauses) - MAX_FLOOR_FRAMES)))
         chosen = pauses[at : at + MAX_FLOOR_FRAMES]
@@ -108,7 +108,7 @@ class VoiceBank:
         return min(int(np.searchsorted(self.cumulative, self.rng.random())), len(self.entries) - 1)
 
     def draw_speakers(self, count: int) -> list[int]:
-        """Numbers of entries of different speakers, half of the time all of one set (harder to tell apart)."""
+        """Indices of entries of different speakers, half of the time all of one set (more similar)."""
         pool = None
         if self.rng.random() < ONE_SET_SHARE:
             name = self.entries[self.draw()].set
@@ -127,7 +127,7 @@ class VoiceBank:
         return chosen
 
     def _quiet_frame(self, entry: Entry, near: int, low: int, high: int) -> int:
-        """The frame of least power within 0.25 s of `near`, inside (low, high): where to cut."""
+        """The frame of least power within 0.25 s of `near`, inside (low, high), for a cut."""
         low, high = max(low, near - 25), min(high, near + 25)
         if high - low < 4:
             return near
@@ -138,7 +138,7 @@ class VoiceBank:
         return low + int(np.argmin(power))
 
     def draw_span(self, number: int, frames: int) -> Span:
-        """About `frames` frames of one clip: an island, a piece of one, or several with short pauses between them."""
+        """About `frames` frames of one clip: an island, a part of one, or several with short pauses between them."""
         rng, entry = self.rng, self.entries[number]
         islands = entry.islands
         at = int(rng.integers(len(islands)))
@@ -159,7 +159,7 @@ class VoiceBank:
         if end - start > frames * 1.25:
             end = self._quiet_frame(entry, start + frames, start + int(0.7 * frames), min(end, start + int(1.4 * frames)))
         end = min(max(end, start + 10), entry.frames)
-        # What is cut out of an island has speech around it, which must not come in without a label.
+        # A cut from an island has speech around it, which must not be used without a label.
         lead, tail = (int(rng.integers(LEAD_FRAMES, WIDE_FRAMES)), int(rng.integers(TAIL_FRAMES, WIDE_FRAMES))) if wide else (LEAD_FRAMES, TAIL_FRAMES)
         before = max((last for first, last, _ in islands if first < start), default=0)
         since = min(start, max(start - lead, before + 3, entry.clips[clip][0]))
@@ -168,7 +168,8 @@ class VoiceBank:
         return Span(entry, start, end, since, max(until, end))
 
     def power(self, entry: Entry, variant: str, start: int, end: int) -> np.ndarray:
-        """Mel power [end - start, 64] of a variant; an entry that lacks it gives "near" for "far", else "dry"."""
+        """Mel power [end - start, 64] of a variant; if the entry lacks it, "near" replaces "far", and "dry" any
+        other."""
         rows = entry.rows
         if variant not in rows:
             variant = "near" if variant == "far" and "near" in rows else "dry"
@@ -177,7 +178,7 @@ class VoiceBank:
         return root * root
 
     def babble(self, talkers: int, frames: int) -> np.ndarray:
-        """Several voices at once in a room, [frames, 64], mean power not normalised."""
+        """Several simultaneous voices in a room, [frames, 64], mean power not normalised."""
         out = np.zeros((frames, BANDS), np.float32)
         for number in self.draw_speakers(talkers):
             entry = self.entries[number]
@@ -200,12 +201,12 @@ class NoiseBank:
         self.white_power = (power / power.mean(0)).astype(np.float32)
 
     def white(self, frames: int) -> np.ndarray:
-        """[frames, 64] of white noise divided by its mean per band: a random flutter around 1."""
+        """[frames, 64] of white noise divided by its mean per band: random values around 1."""
         start = int(self.rng.integers(len(self.white_power) - frames))
         return self.white_power[start : start + frames]
 
     def stored(self, frames: int, music: bool = False) -> np.ndarray:
-        """A stretch of a recording, repeated where it is too short; ESC-10 (loud events) half as often as its number of clips says."""
+        """A span of a recording, repeated if too short; ESC-10 (loud events) at half the frequency of its clips."""
         rng = self.rng
         items = self.music if music else self.noises
         item = items[int(rng.integers(len(items)))]

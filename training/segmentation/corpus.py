@@ -1,7 +1,7 @@
 """Reading the folders of single-speaker voices, noises and room responses, and decoding audio.
 
-A voices folder holds `index.csv` (file, speaker, set, seconds, kind, split) and `segments.csv` (file, start, end, ...: where each original
-clip lies in its file); a noise folder holds `index.csv` (file, kind noise | rir, ...).
+A voices folder has `index.csv` (file, speaker, set, seconds, kind, split) and `segments.csv` (file, start, end, ...:
+the position of each original clip in its file); a noise folder has `index.csv` (file, kind noise | rir, ...).
 """
 
 import csv
@@ -67,7 +67,7 @@ CODECS = {
 
 
 def through_codec(samples: np.ndarray, name: str) -> np.ndarray:
-    """Samples at 16 kHz through a lossy codec and back, same length; the codec's delay is taken out to the nearest 10 ms frame."""
+    """Samples at 16 kHz through a lossy codec, same length, without the codec's delay to the nearest 10 ms frame."""
     rate_hz, container, subtype, level = CODECS[name]
     options = {} if level is None else dict(compression_level=level)
     buffer = io.BytesIO()

@@ -1,7 +1,8 @@
-"""Optional step: windows mixed as waveforms, with their exact labels and the probabilities of a teacher model as soft labels.
+"""Optional step: windows mixed as waveforms, with their exact labels and a teacher's probabilities as soft labels.
 
-The waveform mixtures go through real convolution, filters and companding, which the mel-power simulation only approximates. Where the teacher is far
-off the exact labels (it may miss a clean reverberant voice altogether), the soft labels are the exact ones.
+The waveform mixtures have real convolution, filters and companding, which the mel-power simulation only approximates.
+If the teacher differs much from the exact labels (it may miss a clean reverberant voice), the soft labels are the exact
+ones.
 """
 
 import argparse
@@ -28,14 +29,14 @@ LABEL_FRAMES = WINDOW_FRAMES // 2
 FADE_SAMPLES = 80
 MIN_NOISE_SECONDS = 2
 LESS_NOISE = 10 ** (-10 / 20)
-"""Of the noise that the student hears the teacher hears this share."""
+"""Amplitude of the noise in the teacher's input relative to the student's."""
 MAX_TEACHER_ERROR = 30.0
 """Percent of labelled speech, best mapping within the window."""
 
 
 @dataclass
 class Sources:
-    """What windows are mixed from."""
+    """Sources of the windows."""
 
     rng: np.random.Generator
     bank: VoiceBank
@@ -78,7 +79,8 @@ def draw_noise(x: np.ndarray, sources: Sources) -> np.ndarray:
 
 
 def mix(sources: Sources) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One window: samples float32 [160000], the same as the teacher hears them (less noise, no telephone), activity uint8 [speakers,1000]."""
+    """One window: samples float32 [160000], the teacher's input (less noise, no telephone), activity uint8
+    [speakers,1000]."""
     rng = sources.rng
     numbers = sources.speakers(int(rng.choice([1, 2, 3, 4], p=[0.25, 0.35, 0.28, 0.12]))) or sources.speakers(1)
     tracks = np.zeros((len(numbers), WINDOW_SAMPLES), np.float32)
@@ -104,17 +106,18 @@ def mix(sources: Sources) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if np.abs(out).max() < 1e-6:
         out = rng.standard_normal(WINDOW_SAMPLES).astype(np.float32) * 1e-3
     noise, tilt = draw_noise(out, sources), rng.uniform(-0.7, 0.5)
-    heard, clearer = (lfilter(*(([1], [1, tilt]) if tilt < 0 else ([1, -tilt], [1])), x) for x in (out + noise, out + noise * LESS_NOISE))
+    noisy, teacher_input = (lfilter(*(([1], [1, tilt]) if tilt < 0 else ([1, -tilt], [1])), x) for x in (out + noise, out + noise * LESS_NOISE))
     if rng.random() < 0.25:
-        heard = telephone(heard, rng)
-    heard, clearer = ((x * rng.uniform(0.05, 0.7) / (np.abs(x).max() + 1e-9)).astype(np.float32) for x in (heard, clearer))
-    return heard, clearer, activity
+        noisy = telephone(noisy, rng)
+    noisy, teacher_input = ((x * rng.uniform(0.05, 0.7) / (np.abs(x).max() + 1e-9)).astype(np.float32) for x in (noisy, teacher_input))
+    return noisy, teacher_input, activity
 
 
 def soft_labels(probabilities: np.ndarray, labels: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, bool]:
-    """The teacher's probabilities [500,7] where they agree with labels [3,500], else the labels as probabilities; and whether they agree.
+    """The teacher's probabilities [500,7] if they agree with labels [3,500], otherwise the labels as probabilities; and
+    whether they agree.
 
-    What two say at once is as labelled, since a teacher finds half of it.
+    Overlap is as labelled, because a teacher finds half of it.
     """
     truth = torch.from_numpy(labels)[None]
     exact = np.eye(7, dtype=np.float32)[classes_of(truth)[0].numpy()]
@@ -144,11 +147,11 @@ def main() -> None:
     soft = np.zeros((args.windows, LABEL_FRAMES, 7), np.float16)
     agreed = 0
     for number in range(args.windows):
-        x, clearer, activity = mix(sources)
+        x, teacher_input, activity = mix(sources)
         bridge_pauses(activity)
         features[number] = log_features(mel_power(x))
         labels[number], mask[number], _ = targets(activity, [-1] * len(activity))
-        soft[number], agrees = soft_labels(teacher.resampled(clearer, 50), labels[number], mask[number])
+        soft[number], agrees = soft_labels(teacher.resampled(teacher_input, 50), labels[number], mask[number])
         agreed += agrees
         if number % 500 == 0:
             print(f"{number}/{args.windows}, {time.time() - started:.0f} s", flush=True)

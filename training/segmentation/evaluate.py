@@ -1,7 +1,8 @@
 """Step 6: diarization error of segmentation models on folders of FLAC + RTTM, without clustering.
 
-Recordings are cut into 10 s windows side by side (the last one padded); in every window the best mapping of the model's three local speakers to the reference's
-speakers is taken. No collar, overlapped speech is scored; pooled over a folder, in percent of reference speech.
+Recordings are cut into consecutive 10 s windows (the last one padded); every window uses the best mapping of the
+model's three local speakers to the reference's speakers. No collar, overlapped speech is scored; pooled over a folder,
+in percent of reference speech.
 """
 
 import argparse
@@ -33,7 +34,7 @@ def read_rttm(path: Path, frames: int) -> np.ndarray:
 
 
 def best_order(reference: np.ndarray, guess: np.ndarray) -> tuple[int, ...]:
-    """For each of the three local speakers the reference speaker (or a number beyond them: nobody) that makes most frames right."""
+    """Reference speaker of each of the three local speakers (a higher index: none) with the most correct frames."""
     agree = np.zeros((3, max(len(reference), 3)), int)
     agree[:, : len(reference)] = guess.astype(int) @ reference.astype(int).T
     orders = itertools.permutations(range(agree.shape[1]), 3)
@@ -65,7 +66,7 @@ def recordings(folder: Path) -> list[Path]:
     """The FLAC files of a folder, in the order of their names."""
     found = sorted(folder.glob("*.flac"))
     if not found:
-        raise SystemExit(f"no FLAC file in {folder}: name a folder of FLAC, with an RTTM of the same name beside each")
+        raise SystemExit(f"no FLAC file in {folder}: name a folder of FLAC files, each with an RTTM of the same name")
     return found
 
 
@@ -75,7 +76,7 @@ def activity(model: Teacher, window: np.ndarray) -> np.ndarray:
 
 
 def evaluate(model: Teacher, audio: Path) -> Counter:
-    """Counts of one recording and the RTTM beside it."""
+    """Counts of one recording and its RTTM."""
     samples, rate_hz = soundfile.read(audio, dtype="float32", always_2d=True)
     if rate_hz != RATE_HZ:
         raise ValueError(f"{audio}: {rate_hz} Hz, expected {RATE_HZ}")

@@ -1,4 +1,5 @@
-"""Step 5: write the network with its front end as one ONNX graph, waveform in, log-probabilities out, and check it against PyTorch."""
+"""Step 5: write the network with its front end as one ONNX graph, waveform in, log-probabilities out, and compare it
+with PyTorch."""
 
 import argparse
 import copy
@@ -26,8 +27,9 @@ CHECK_SHAPES = ((1, 160_000), (3, 160_000), (1, 48_000), (2, 80_320), (1, 400_00
 class FrontEnd(nn.Module):
     """Waveform [N,1,T] -> log features [N,64,T // 160].
 
-    A 400-point DFT as 20 x 20 (Cooley and Tukey, 1965) in two grouped convolutions: 53 instead of 320 MFLOP per 10 s. With sample index 20 a + b and
-    bin d + 20 e: first a sum over a for every b and d = 0..10 (the input is real, the other d are conjugates), then over b for every d.
+    A 400-point DFT as 20 x 20 (Cooley and Tukey, 1965) in two grouped convolutions: 53 instead of 320 MFLOP per 10 s.
+    With sample index 20 a + b and bin d + 20 e: first a sum over a for every b and d = 0..10 (the input is real, the
+    other d are conjugates), then over b for every d.
     """
 
     def __init__(self) -> None:
@@ -71,7 +73,8 @@ class FrontEnd(nn.Module):
         return features_of(power)
 
     def first_of(self, phases: Tensor) -> Tensor:
-        """First half of the transform, of frames less their mean: [N,20,L] with samples 20 a + b at [b, a] -> [N,440,frames]."""
+        """First half of the transform, of frames less their mean: [N,20,L] with samples 20 a + b at [b, a] ->
+        [N,440,frames]."""
         mean = F.avg_pool1d(phases.mean(1, keepdim=True), SIDE, stride=HOP_SAMPLES // SIDE)
         return F.conv1d(phases, self.first, stride=HOP_SAMPLES // SIDE, groups=SIDE) - self.first_of_mean * mean
 
@@ -92,7 +95,8 @@ class WholeModel(nn.Module):
 
 
 class WithoutFrontEnd(nn.Module):
-    """The rest of a whole model: mel powers [N,F,64] -> log-probabilities, for callers that compute the powers once for all windows of a recording."""
+    """A model without its front end: mel powers [N,F,64] -> log-probabilities, for callers that compute the powers once
+    for all windows of a recording."""
 
     def __init__(self, whole: WholeModel):
         super().__init__()
@@ -103,11 +107,11 @@ class WithoutFrontEnd(nn.Module):
 
 
 FOR_SHERPA_ONNX = {"window_size": "160000"}
-"""sherpa-onnx has a name of its own for the window."""
+"""sherpa-onnx's name for the window."""
 
 
 def metadata(version: str) -> dict[str, str]:
-    """What engines read: the frame's nominal cell as receptive field, so that centre = frame * shift + size / 2."""
+    """Metadata for engines: the frame's nominal cell as receptive field, so that centre = frame * shift + size / 2."""
     return {
         "model_type": "speaker-segmentation",
         "version": version,
@@ -141,7 +145,8 @@ def write(model: WholeModel | WithoutFrontEnd, path: Path, properties: dict[str,
 
 
 def check(model: WholeModel, path: Path) -> float:
-    """Largest difference of ONNX and PyTorch over several shapes; raises where it is too large or the front end is off."""
+    """Largest difference of ONNX and PyTorch over several shapes; raises if it or that of the front end is too
+    large."""
     rng = np.random.default_rng(0)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     worst = 0.0
@@ -164,7 +169,8 @@ def check(model: WholeModel, path: Path) -> float:
 
 
 def check_without_front_end(model: WholeModel, path: Path) -> float:
-    """Largest difference of the network alone, on mel powers from numpy, and the whole model in PyTorch; raises where it is too large."""
+    """Largest difference of the separate network, on mel powers from numpy, and the complete model in PyTorch; raises
+    if too large."""
     rng = np.random.default_rng(1)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     worst = 0.0
@@ -179,7 +185,7 @@ def check_without_front_end(model: WholeModel, path: Path) -> float:
 
 
 def describe(path: Path, network: Segmentation) -> None:
-    """Prints size, parameters and checksum of what was written."""
+    """Prints size, parameters and checksum of a written file."""
     parameters = sum(p.numel() for name, p in network.named_parameters() if not name.startswith(TRAINING_ONLY))
     print(f"{path}: {path.stat().st_size} bytes, {parameters} parameters, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
 
@@ -192,7 +198,7 @@ def save_weights(network: Segmentation, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checkpoint", required=True, help="checkpoint or state_dict; averaged weights are taken")
+    parser.add_argument("--checkpoint", required=True, help="checkpoint or state_dict; averaged weights are used")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--weights", type=Path, help="also write the averaged weights (float32 state_dict without training-only parts)")
     parser.add_argument("--network", type=Path, help="also write the network without its front end, mel powers in")

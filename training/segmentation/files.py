@@ -1,4 +1,4 @@
-"""Replacing files whole: a step that is broken off leaves what was there before, or nothing that could be taken for whole."""
+"""Atomic replacement of files: an interrupted step leaves the previous files, or none that look complete."""
 
 import os
 from collections.abc import Iterator
@@ -9,9 +9,10 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(*paths: Path) -> Iterator[list[BinaryIO]]:
-    """Files to write beside `paths`, whose places they take at the end.
+    """Temporary files that replace `paths` at the end.
 
-    The last one tells what the others hold: it goes before they come and comes after them, so that where it is all are of one run.
+    The last one is the index of the others: it is deleted before and written after them, so that all are of one run if
+    it exists.
     """
     unfinished = [path.with_name(f"{path.name}.partial") for path in paths]
     with ExitStack() as stack:

@@ -1,8 +1,8 @@
 """Mel-power front end shared by preparation, simulation and export.
 
-Frames are 25 ms (less their mean, periodic Hann) every 10 ms; frame i is centred on sample 160 i + 80. The network sees the logarithm of the mel power
-divided by the window's mean power, floored at about -70 dB, with the mean over time taken out of every band: it knows neither gain nor
-a fixed equaliser.
+Frames are 25 ms (less their mean, periodic Hann) every 10 ms; frame i is centred on sample 160 i + 80. The network's
+input is the logarithm of the mel power divided by the window's mean power, floored at about -70 dB, less the mean over
+time of every band: it does not depend on gain or a fixed equaliser.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ BAND_HZ = _EDGES_HZ[1:-1].astype(np.float32)
 
 
 def _mel_matrix() -> np.ndarray:
-    """Triangles [64, 201], at least 42 Hz wide on either side so that the low bands still hold a DFT bin."""
+    """Triangles [64, 201], at least 42 Hz wide on either side so that the low bands include a DFT bin."""
     bins = np.arange(FRAME_SAMPLES // 2 + 1) * RATE_HZ / FRAME_SAMPLES
     matrix = np.zeros((BANDS, len(bins)))
     for band in range(BANDS):
@@ -59,12 +59,12 @@ def mel_power(samples: np.ndarray, frames: int | None = None) -> np.ndarray:
     count = min(len(samples), frames * HOP_SAMPLES + FRAME_SAMPLES - lead)
     padded[lead : lead + count] = samples[:count]
     view = np.lib.stride_tricks.as_strided(padded, (frames, FRAME_SAMPLES), (HOP_SAMPLES * 4, 4))
-    # The window would spread an offset into the lowest bands, which may be more than all speech.
+    # The window would spread an offset into the lowest bands, where it may exceed all speech.
     spectrum = scipy.fft.rfft((view - view.mean(1, keepdims=True)) * WINDOW, axis=1)
     return (spectrum.real**2 + spectrum.imag**2) @ MEL.T
 
 
 def log_features(power: np.ndarray) -> np.ndarray:
-    """Mel power of one window [frames, 64] -> what the network sees [frames, 64], float32."""
+    """Mel power of one window [frames, 64] -> the network's input [frames, 64], float32."""
     logs = np.log(power * (1 / (power.mean() + POWER_FLOOR)) + POWER_FLOOR)
     return ((logs - logs.mean(0)) * FEATURE_SCALE).astype(np.float32)

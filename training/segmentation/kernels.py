@@ -17,22 +17,22 @@ from torch import Tensor, nn
 SOURCE = Path(__file__).with_name("kernels.c")
 COMPILER_FLAGS = ["-O3", "-march=native", "-ffast-math", "-fPIC"]
 LINKER_FLAGS = ["-shared", "-lm"]
-"""Without -ffast-math: linked with it, a library that is loaded makes the whole process take denormal numbers for zero."""
+"""Without -ffast-math: a library that is linked with it makes the process treat denormal numbers as zero."""
 
 
 def _own_folder() -> Path:
-    """Where nobody else can put what this process will load."""
+    """A folder in which only this user can write libraries that this process loads."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rollcall-kernels"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) != 0o700:
-        raise PermissionError(f"{folder} must be a folder of yours with mode 0700: remove it, or name another place in XDG_CACHE_HOME")
+        raise PermissionError(f"{folder} must be a folder of yours with mode 0700: remove it, or name another folder in XDG_CACHE_HOME")
     return folder
 
 
 @cache
 def library() -> ctypes.CDLL:
-    """The compiled kernels; kept in a folder of the user's own under a name made of the source, the flags and the machine."""
+    """The compiled kernels, cached in a private folder under a hash of the source, the flags and the machine."""
     key = hashlib.sha256(SOURCE.read_bytes() + " ".join([*COMPILER_FLAGS, *LINKER_FLAGS, platform.node()]).encode()).hexdigest()[:16]
     target = _own_folder() / f"segmentation-{key}.so"
     if not target.exists():
@@ -87,7 +87,7 @@ class Recurrence(torch.autograd.Function):
 
 
 def bidirectional_gru(gru: nn.GRU, x: Tensor) -> Tensor:
-    """What gru(x)[0] gives for one bidirectional layer of 64 units, x [B,T,D] -> [B,T,128]."""
+    """Equals gru(x)[0] for one bidirectional layer of 64 units, x [B,T,D] -> [B,T,128]."""
     sides = []
     for reverse, suffix in ((False, ""), (True, "_reverse")):
         gates = F.linear(x, getattr(gru, "weight_ih_l0" + suffix), getattr(gru, "bias_ih_l0" + suffix))

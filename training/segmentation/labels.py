@@ -1,4 +1,5 @@
-"""Speech labels of single-speaker recordings: a speech detector (a powerset segmentation model), cut by an energy gate."""
+"""Speech labels of single-speaker recordings: a speech detector (a powerset segmentation model), cut by an energy
+gate."""
 
 from pathlib import Path
 
@@ -13,7 +14,8 @@ MIN_ISLAND_FRAMES = 8
 MIN_SNR_DB = 12.0
 GATE_DB = 35.0
 FLOOR_GATE_DB, FLOOR_GATE_FROM_DB = 4.0, 20.0
-"""Nothing is speech that is less than this above the quietest frames, where those are so far below the speech."""
+"""Frames less than the first value above the quietest ones are not speech, if those are the second value below
+speech."""
 MAX_OVERLAP = 0.2
 
 
@@ -33,7 +35,8 @@ class Teacher:
         return np.exp(self.session.run(None, {"x": samples[None, None].astype(np.float32)})[0][0])
 
     def resampled(self, samples: np.ndarray, frames_per_second: int) -> np.ndarray:
-        """Probabilities [frames, 7] at the given rate by nearest frame; frame i is centred on (i + 0.5) / rate seconds."""
+        """Probabilities [frames, 7] at the given rate by nearest frame; frame i is centred on (i + 0.5) / rate
+        seconds."""
         probabilities = self.probabilities(samples)
         frames = len(samples) * frames_per_second // RATE_HZ
         centres = (np.arange(frames) + 0.5) * RATE_HZ / frames_per_second
@@ -41,7 +44,7 @@ class Teacher:
         return probabilities[np.clip(index, 0, len(probabilities) - 1)]
 
     def speech_and_overlap(self, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Samples of any length -> probability of speech and of overlap at 100 Hz, from 10 s windows side by side."""
+        """Samples of any length -> probability of speech and of overlap at 100 Hz, from consecutive 10 s windows."""
         size = WINDOW_SECONDS * RATE_HZ
         parts = []
         for start in range(0, len(samples), size):
@@ -63,9 +66,10 @@ def label_clips(
 ) -> tuple[np.ndarray, np.ndarray, list[tuple[int, int]]]:
     """Labels, gains and usable clips of one file.
 
-    energy, speech, overlap: [frames] at 100 Hz; clips in seconds. Returns labels uint8 [frames], power gain [frames] that brings the
-    speech of every clip to a mean power of 1 (0 outside usable clips), and the usable clips in frames. A clip is dropped when it is short,
-    noisy (speech less than 12 dB above its quietest frames) or seems to hold two voices.
+    energy, speech, overlap: [frames] at 100 Hz; clips in seconds. Returns labels uint8 [frames], power gain [frames]
+    that normalises the speech of every clip to a mean power of 1 (0 outside usable clips), and the usable clips in
+    frames. A clip is dropped if it is short, noisy (speech less than 12 dB above its quietest frames) or seems to have
+    two voices.
     """
     frames = len(energy)
     active = speech[:frames] > 0.5

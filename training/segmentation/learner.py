@@ -15,18 +15,18 @@ AVERAGE_EVERY = 4
 VALIDATED_AT_ONCE = 50
 
 LossOf = Callable[[Segmentation], tuple[Tensor, dict[str, Tensor]]]
-"""Gives the loss of a network on one batch, and its parts to report."""
+"""Returns the loss of a network on one batch, and its components for the report."""
 
 
 @torch.no_grad()
 def outputs_of(model: Segmentation, x: Tensor) -> Tensor:
-    """What a network says of features [N,F100,64]: log-probabilities [N,F50,7] on the CPU."""
+    """Output of a network for features [N,F100,64]: log-probabilities [N,F50,7] on the CPU."""
     device = next(model.parameters()).device
     return torch.cat([model(part.to(device).float().transpose(1, 2)).cpu() for part in x.split(VALIDATED_AT_ONCE)])
 
 
 class Learner:
-    """`state` is what `save` has written."""
+    """state: as written by `save`"""
 
     def __init__(self, model: Segmentation, checkpoint: Path, rate: float, heads_only: bool, state: dict | None):
         self.model, self.checkpoint, self.heads_only = model, checkpoint, heads_only
@@ -51,14 +51,14 @@ class Learner:
         self.average = {name: value.to(self.device, torch.float32, copy=True) for name, value in average.items()}
 
     def _to_training(self) -> None:
-        """With heads only the batch norms keep their statistics: they are part of what the network says."""
+        """With heads only, the batch norms keep their statistics, which are part of the network's output."""
         self.model.train()
         if self.heads_only:
             for norm in (self.model.norm1, self.model.norm2):
                 norm.eval()
 
     def save(self, counters: dict[str, float]) -> None:
-        """Write the checkpoint; of the optimiser's running means of gradients, bfloat16 is kept, which is a sixth less to store."""
+        """Write the checkpoint; the optimiser's running means of gradients are stored in bfloat16, a sixth smaller."""
         optimiser = self.optimiser.state_dict()
         kept = {number: dict(values, exp_avg=values["exp_avg"].bfloat16()) for number, values in optimiser["state"].items()}
         state = dict(model=self.model.state_dict(), optimiser=dict(optimiser, state=kept), average=self.average)
@@ -67,7 +67,8 @@ class Learner:
         os.replace(unfinished, self.checkpoint)
 
     def update(self, loss_of: LossOf, rate: float, together: Together, step: int, average_decay: float) -> dict[str, Tensor]:
-        """Learn from one batch, the `step`th; gradients are averaged over the processes. Returns the parts of the loss."""
+        """Update with the batch number `step`; gradients are averaged over the processes. Returns the loss
+        components."""
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         loss, parts = loss_of(self.model)
@@ -75,7 +76,7 @@ class Learner:
         loss.backward()
         together.average_gradients(list(self.model.parameters()))
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), GRADIENT_NORM)
-        if self.device.type == "cuda":  # the fused optimiser looks at this on the GPU, and nobody has to wait for it
+        if self.device.type == "cuda":  # the fused optimiser reads this on the GPU, without synchronisation
             self.optimiser.found_inf = (~torch.isfinite(norm)).float()
             self.optimiser.step()
         elif torch.isfinite(norm):
@@ -88,7 +89,7 @@ class Learner:
 
     @torch.no_grad()
     def outputs(self, x: Tensor) -> Tensor:
-        """What the averaged weights say of features [N,F100,64]: log-probabilities [N,F50,7] on the CPU."""
+        """Output of the averaged weights for features [N,F100,64]: log-probabilities [N,F50,7] on the CPU."""
         own = {name: value.clone() for name, value in self.model.state_dict().items()}
         self.model.load_state_dict({name: value.to(own[name].dtype) for name, value in self.average.items()})
         self.model.eval()

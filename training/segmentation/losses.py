@@ -1,6 +1,8 @@
-"""Losses of training: permutation-invariant cross-entropy, same/different speaker on pairs of frames, speaker identity, soft labels.
+"""Losses of the training: permutation-invariant cross-entropy, same/different speaker on pairs of frames, speaker
+identity, soft labels.
 
-The first is that of powerset segmentation (Plaquet and Bredin, Interspeech 2023); the identity loss is a margin softmax (Wang et al., 2018).
+The first is that of powerset segmentation (Plaquet and Bredin, Interspeech 2023); the identity loss is a margin softmax
+(Wang et al., 2018).
 """
 
 import itertools
@@ -36,7 +38,8 @@ def classes_of(labels: Tensor) -> Tensor:
 
 
 def permutation_loss(logs: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
-    """Cross-entropy with the best order of the speakers in every window: logs [N,T,7], labels [N,3,T], mask [N,T] -> [N]."""
+    """Cross-entropy with the best order of the speakers in every window: logs [N,T,7], labels [N,3,T], mask [N,T] ->
+    [N]."""
     total = mask.sum(1).clamp(min=1)
     classes, (_, _, orders) = classes_of(labels), _on(labels.device)
     losses = [-(logs.gather(2, order[classes][..., None])[..., 0] * mask).sum(1) / total for order in orders]
@@ -51,7 +54,8 @@ def soft_label_loss(logs: Tensor, soft: Tensor, mask: Tensor) -> Tensor:
 
 
 def pair_loss(model: Segmentation, embeddings: Tensor, alone: Tensor, speakers: Tensor) -> Tensor:
-    """Balanced same/different decision on pairs of every fourth frame: embeddings [N,F,48], alone [N,F], speakers [N,3,F]."""
+    """Balanced same/different decision on pairs of every fourth frame: embeddings [N,F,48], alone [N,F], speakers
+    [N,3,F]."""
     first = int(torch.randint(4, (1,)))
     e = F.normalize(embeddings[:, first::4], dim=-1)
     score = torch.matmul(e, e.transpose(1, 2)) * model.pair_scale[0].clamp(1, 20) + model.pair_scale[1]
@@ -66,7 +70,8 @@ def pair_loss(model: Segmentation, embeddings: Tensor, alone: Tensor, speakers: 
 
 
 def identity_loss(model: Segmentation, embeddings: Tensor, alone: Tensor, speakers: Tensor, identities: Tensor) -> Tensor:
-    """Which training voice the mean embedding of every local speaker's lone frames is: embeddings [N,F,64], identities [N,3]."""
+    """Classifies the mean embedding of every local speaker's single-speaker frames as a training voice: embeddings
+    [N,F,64], identities [N,3]."""
     weight = speakers * alone[:, None]
     count = weight.sum(2)
     pooled = torch.matmul(weight, embeddings) / count.clamp(min=1)[..., None]
@@ -75,7 +80,7 @@ def identity_loss(model: Segmentation, embeddings: Tensor, alone: Tensor, speake
     cosine = F.normalize(pooled.flatten(0, 1), dim=-1) @ F.normalize(model.identity_centres, dim=-1).t()
     cosine = cosine - IDENTITY_MARGIN * F.one_hot(target, cosine.shape[1])
     losses = F.cross_entropy(cosine * IDENTITY_SCALE, target, reduction="none")
-    # Weights instead of a selection: the number of known voices stays on the GPU, which nobody has to wait for.
+    # Weights instead of a selection: the number of known voices stays on the GPU, without synchronisation.
     return (losses * known).sum() / known.sum().clamp(min=1)
 
 
@@ -87,7 +92,8 @@ def side_losses(model: Segmentation, first: Tensor, last: Tensor, labels: Tensor
 
 
 def error_rates(logs: Tensor, labels: Tensor, mask: Tensor) -> dict[str, float]:
-    """Frame-wise DER with the best mapping per window and its parts, in percent of labelled speech; overlap found in percent."""
+    """Frame-wise DER with the best mapping per window and its components, in percent of labelled speech; overlap found
+    in percent."""
     guess = CLASS_SPEAKERS[logs.argmax(-1)].permute(0, 2, 1)
     labels, mask = labels.long(), mask.long()
     spoken, claimed = labels.sum(1), guess.sum(1)

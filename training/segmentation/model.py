@@ -1,7 +1,8 @@
 """The network: log-mel features [N,64,frames at 100 Hz] -> log-probabilities of seven powerset classes at 50 Hz.
 
-Convolutions to 25 Hz, then twice an attention block and a bidirectional GRU, then back to 50 Hz with a skip connection. Two heads (speaker
-embeddings of frames) exist for training only and are dropped at export. On the CPU it is trained with the C kernels, on a GPU with PyTorch's own operations.
+Convolutions to 25 Hz, then two pairs of an attention block and a bidirectional GRU, then back to 50 Hz with a skip
+connection. Two heads (speaker embeddings of frames) are used only in the training and dropped at export. On the CPU it
+is trained with the C kernels, on a GPU with PyTorch's operations.
 """
 
 import torch
@@ -13,17 +14,17 @@ from .kernels import Depthwise, bidirectional_gru
 
 CLASSES = "none,1,2,3,1+2,1+3,2+3"
 CLASS_SPEAKERS = torch.tensor([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]])
-"""Which of the three local speakers each class holds, [7,3]."""
+"""The local speakers of each class, [7,3]."""
 
 WIDTH, HEADS, FEED_FORWARD, GRU_UNITS, TAPS, SKIP = 128, 4, 192, 64, 15, 96
 BLOCKS = 4
-"""Attention and GRU in turn; networks may have more (`load_weights`)."""
+"""Alternating attention and GRU; networks may have more (`load_weights`)."""
 IDENTITY_SIZE, PAIR_SIZE = 64, 48
 TRAINING_ONLY = ("identity_head", "pair_head", "pair_scale", "identity_centres")
 
 
 def features_of(power: Tensor) -> Tensor:
-    """Mel power of windows [N,64,F] -> log features of the same shape, as `frontend.log_features`."""
+    """Mel power of windows [N,64,F] -> log features of the same shape, equal to `frontend.log_features`."""
     logs = torch.log(power / (power.mean((1, 2), keepdim=True) + POWER_FLOOR) + POWER_FLOOR)
     return (logs - logs.mean(2, keepdim=True)) * FEATURE_SCALE
 
@@ -104,7 +105,8 @@ class Segmentation(nn.Module):
         self.identity_centres = nn.Parameter(torch.randn(identities, IDENTITY_SIZE) * 0.1) if identities else None
 
     def forward(self, x: Tensor, heads: bool = False) -> Tensor | tuple[Tensor, Tensor, Tensor]:
-        """x [N,64,F100] -> [N,F50,7]; with `heads` also identity embeddings [N,F25,64] and pair embeddings [N,F25,48]."""
+        """x [N,64,F100] -> [N,F50,7]; with `heads` also identity embeddings [N,F25,64] and pair embeddings
+        [N,F25,48]."""
         fine = torch.relu(self.norm1(self.conv1(x)))
         fine = fine + torch.relu(self.norm2(self.conv2(fine)))
         z = self.down(fine).transpose(1, 2).float()
@@ -126,10 +128,11 @@ class Segmentation(nn.Module):
 
 @torch.no_grad()
 def silence(block: nn.Module) -> None:
-    """Lets a residual block add nothing, so that a deeper network begins as the one it comes from; the block's gradients are not all zero."""
+    """Makes a residual block add nothing, so that a deeper network starts equal to its origin; some of the block's
+    gradients are not zero."""
     if isinstance(block, GruBlock):
         for parameter in block.gru.parameters():
-            parameter[2 * GRU_UNITS :] = 0  # a state that is made of zeros stays zero, however the gates are
+            parameter[2 * GRU_UNITS :] = 0  # a state of zeros stays zero for all gates
     else:
         for layer in (block.pointwise, block.attention.out, block.narrow):
             layer.weight.zero_()
@@ -137,7 +140,7 @@ def silence(block: nn.Module) -> None:
 
 
 def blocks_in(state: dict[str, Tensor]) -> int:
-    """How many blocks a state_dict holds."""
+    """Number of blocks in a state_dict."""
     return 1 + max(int(name.split(".")[1]) for name in state if name.startswith("blocks."))
 
 
@@ -150,7 +153,7 @@ def stored_state(path: str) -> dict[str, Tensor]:
 def load_weights(path: str, identities: int = 0, blocks: int | None = None) -> Segmentation:
     """A model with the weights of `stored_state`.
 
-    It has as many blocks as are stored; with `blocks` there may be more at the end, which say nothing yet.
+    It has the stored blocks; with `blocks`, further ones at the end that initially add nothing.
     """
     state = stored_state(path)
     stored = blocks_in(state)

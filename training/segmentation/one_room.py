@@ -1,8 +1,9 @@
-"""Error of networks where everybody is in one room: a measure that no sound of a speaker's own recording helps with.
+"""Error of networks with all speakers in one room: acoustic properties of a speaker's recording do not help.
 
     python -m segmentation.one_room --work WORK --noise NOISE NAME=WEIGHTS.pt ...
 
-Windows of held-out voices, two people or more, in the drawn rooms whose sound dies away soonest and latest, the response 6 dB below the direct sound and 3 dB above it.
+Windows of held-out voices, two people or more, in the random rooms with the shortest and longest reverberation, the
+response 6 dB below and 3 dB above the direct sound.
 """
 
 import argparse
@@ -25,13 +26,14 @@ RENDERED_AT_ONCE = 10
 
 
 def seconds_60_db(responses: torch.Tensor) -> torch.Tensor:
-    """Reverberation time of every room, [rooms], by the slope from the beginning to -30 dB (Schroeder, 1965): responses [rooms, places, samples]."""
+    """Reverberation time of every room, [rooms], by the slope from the beginning to -30 dB (Schroeder, 1965): responses
+    [rooms, positions, samples]."""
     left = responses.square().mean(1).flip(1).cumsum(1).flip(1)
     return 2 * (left > 1e-3 * left[:, :1]).sum(1) / 16_000
 
 
 def moved(plan: Plan, room: int, ratio_db: float) -> Plan:
-    """The same window in a room; `ratio_db` is the energy of the response less that of the direct sound."""
+    """The window in a room; `ratio_db` is the energy of the response relative to that of the direct sound."""
     tail = 10 ** (ratio_db / 20)
     share = (np.array([1, tail]) / np.hypot(1, tail)).astype(np.float32)
     return plan._replace(response=(room * MOUTHS + np.arange(TRACKS)).astype(np.int32), share=np.tile(share, (TRACKS, 1)))

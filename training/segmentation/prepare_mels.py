@@ -1,8 +1,8 @@
 """Step 3: features of every voice as square root of mel power, float16, 64 bands, 100 Hz.
 
-Variants of a voice: at its own speed dry, in a near room, in a far room (a share of the voices) and through a codec (a share); at one
-other speed (a new voice as far as the identity loss goes) dry. Writes `mels.f16`, `mels.labels.u8` and `mels.json`: one entry per voice and
-speed with the rows of every variant in `mels.f16` and its usable clips.
+Variants of a voice: at its original speed dry, in a near room, in a far room (a share of the voices) and through a
+codec (a share); at another speed (a new voice for the identity loss) dry. Writes `mels.f16`, `mels.labels.u8` and
+`mels.json`: one entry per voice and speed with the rows of every variant in `mels.f16` and its usable clips.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def _in_room(samples: np.ndarray, rng: np.random.Generator, far: bool) -> np.nda
 
 
 def variants(entry: dict) -> list[tuple[dict, np.ndarray, dict[str, np.ndarray]]]:
-    """One voice -> per speed: its index entry, labels and features by variant; random draws depend only on the speaker's name."""
+    """One voice -> per speed: its index entry, labels and features by variant; random only by the speaker's name."""
     rng = np.random.default_rng(zlib.crc32(entry["speaker"].encode()))
     frames, offset = entry["frames"], entry["sample_offset"]
     samples = _state["samples"][offset : offset + frames * HOP_SAMPLES].astype(np.float32) / SAMPLE_SCALE
@@ -69,7 +69,7 @@ def variants(entry: dict) -> list[tuple[dict, np.ndarray, dict[str, np.ndarray]]
     up, down = SPEEDS[int(rng.integers(len(SPEEDS)))]
     changed = resample_poly(samples, up, down).astype(np.float32)
     count = len(changed) // HOP_SAMPLES
-    # A frame is labelled as the one in which its centre lies.
+    # A frame has the label of the frame that contains its centre.
     moved = labels[np.minimum(((np.arange(count) + 0.5) * down / up).astype(int), frames - 1)]
     clips = [(int(a * up / down), min(count, int(b * up / down))) for a, b in entry["clips"]]
     result.append((dict(common, speed=down / up, frames=count, clips=clips), moved, {"dry": _root_mel(changed, count)}))

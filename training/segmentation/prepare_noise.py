@@ -1,4 +1,5 @@
-"""Step 2: noise recordings and generated music as features (square root of mel power, float16, 100 Hz): `noise.f16`, `noise.json`."""
+"""Step 2: noise recordings and generated music as features (square root of mel power, float16, 100 Hz): `noise.f16`,
+`noise.json`."""
 
 import argparse
 import json
@@ -45,7 +46,7 @@ def generated_music(rng: np.random.Generator) -> np.ndarray:
 
 
 def root_mel(samples: np.ndarray) -> np.ndarray | None:
-    """Square root of mel power of a sound brought to a common level; None for less than half a second."""
+    """Square root of mel power of a sound at a common level; None for less than half a second."""
     if len(samples) < RATE_HZ // 2:
         return None
     return np.sqrt(mel_power(samples / (np.sqrt((samples**2).mean()) + 1e-6) * 0.1)).astype(np.float16)
@@ -56,7 +57,7 @@ def recorded(folder: Path, file: str) -> np.ndarray | None:
 
 
 def music(pieces: int, seed: int) -> list[np.ndarray]:
-    """All pieces in one go: they share a random stream."""
+    """All pieces together, because they share a random stream."""
     rng = np.random.default_rng(seed)
     return [root_mel(generated_music(rng)) for _ in range(pieces)]
 

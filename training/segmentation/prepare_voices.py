@@ -1,7 +1,8 @@
-"""Step 1: decode every voice, find where it speaks, write samples and labels.
+"""Step 1: decode every voice, detect its speech, write samples and labels.
 
-Writes to the work folder: `voices.i16` (16 kHz samples, every clip's speech at a mean mel power of 1 before a common scale),
-`voices.labels.u8` (100 Hz, 1 = speech) and `voices.json` (a list of files: where they lie, whose they are, their usable clips in frames).
+Writes to the work folder: `voices.i16` (16 kHz samples, every clip's speech at a mean mel power of 1 before a common
+scale), `voices.labels.u8` (100 Hz, 1 = speech) and `voices.json` (a list of files: position, speaker, usable clips in
+frames).
 """
 
 import argparse
@@ -29,7 +30,7 @@ def _start(folder: Path, teacher: Path) -> None:
 
 
 def process(voice: Voice) -> tuple[Voice, np.ndarray, np.ndarray, list[tuple[int, int]]] | None:
-    """Decode and label one voice; None when nothing usable is in it."""
+    """Decode and label one voice; None if it has no usable clip."""
     samples = decode(_state["folder"] / voice.file)
     frames = len(samples) // HOP_SAMPLES
     if frames < 60:

@@ -1,7 +1,8 @@
 """Step 3b: samples of every voice and speed, for windows whose speech is mixed as waveforms (`waves.py`).
 
-Writes `waves.i16`, the samples of one variant after the other in frames of 160, and `waves.json`: for each entry of `mels.json`, in its order, the frame at which every
-variant begins. Variants are "dry", "quiet" (without the noise of the recording itself) and, for a share of the voices, "codec".
+Writes `waves.i16`, the samples of all variants in frames of 160, and `waves.json`: for each entry of `mels.json`, in
+its order, the first frame of every variant. Variants are "dry", "quiet" (without the recording's noise) and, for a
+share of the voices, "codec".
 """
 
 import argparse
@@ -32,15 +33,15 @@ def _start(work: Path, codec_share: float) -> None:
 
 
 def without_noise(samples: np.ndarray) -> np.ndarray:
-    """Power spectral subtraction (Boll, 1979) of what is there in the quietest frames; same length."""
+    """Power spectral subtraction (Boll, 1979) of the spectrum of the quietest frames; same length."""
     _, _, spectrum = stft(samples, nperseg=FRAME_SAMPLES, noverlap=FRAME_SAMPLES - HOP_SAMPLES // 2)
     power = np.abs(spectrum) ** 2
     level = power.sum(0)
-    heard = power[:, level > SILENCE * level.max()]
-    if not heard.shape[1]:
+    audible = power[:, level > SILENCE * level.max()]
+    if not audible.shape[1]:
         return samples
-    floor = FLOOR_SHARE * np.percentile(heard, FLOOR_PERCENTILE, axis=1)
-    # A percentile of single bins is far below their mean: a power of noise is exponentially distributed.
+    floor = FLOOR_SHARE * np.percentile(audible, FLOOR_PERCENTILE, axis=1)
+    # A percentile of single bins is far below their mean, because noise power is exponentially distributed.
     floor = np.convolve(floor, np.ones(SMOOTHED_BINS) / SMOOTHED_BINS, "same") / -np.log(1 - FLOOR_PERCENTILE / 100)
     smooth = np.apply_along_axis(np.convolve, 0, power, np.ones(SMOOTHED_BINS) / SMOOTHED_BINS, "same")
     gain = np.sqrt(np.maximum(1 - floor[:, None] / np.maximum(smooth, 1e-12), MIN_SHARE_LEFT))
@@ -49,7 +50,8 @@ def without_noise(samples: np.ndarray) -> np.ndarray:
 
 
 def variants(job: tuple[dict, int]) -> dict[str, np.ndarray]:
-    """An entry of `mels.json` and where its voice's samples lie -> samples int16 of each variant, whole frames."""
+    """An entry of `mels.json` and the position of its voice's samples -> samples int16 of each variant, whole
+    frames."""
     entry, offset = job
     rng = np.random.default_rng(zlib.crc32(f"{entry['speaker']} {entry['speed']} waves".encode()))
     up, down = next(((u, d) for u, d in SPEEDS if d / u == entry["speed"]), (1, 1))

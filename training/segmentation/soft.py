@@ -7,7 +7,8 @@ import torch
 
 
 class SoftWindows:
-    """A file with features float16 [K,1000,64], labels uint8 [K,3,500], mask uint8 [K,500] and soft labels float16 [K,500,7]."""
+    """A file with features float16 [K,1000,64], labels uint8 [K,3,500], mask uint8 [K,500] and soft labels float16
+    [K,500,7]."""
 
     NAMES = ("features", "labels", "mask", "soft")
 

@@ -1,4 +1,5 @@
-"""Sounds that are not speech, as mel power [frames, 64]: noises, laughter, breath, coughs, knocks, keyboards, rustling, rumble."""
+"""Sounds that are not speech, as mel power [frames, 64]: noises, laughter, breath, coughs, knocks, keyboards, rustling,
+rumble."""
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def _unit(power: np.ndarray) -> np.ndarray:
 
 
 def background(noises: NoiseBank, voices: VoiceBank, frames: int, kind: str | None = None) -> np.ndarray:
-    """A bed of noise with mean power 1: stored, shaped white, music, babble, or the pauses of somebody's recording."""
+    """A bed of noise with mean power 1: stored, shaped white, music, babble, or the pauses of a voice's recording."""
     rng = noises.rng
     if kind is None:
         kind = str(rng.choice(["stored", "white", "floor", "music", "babble"], p=[0.46, 0.24, 0.1, 0.08, 0.12]))

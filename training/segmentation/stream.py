@@ -1,8 +1,8 @@
-"""Step 7: what live use with rolling windows costs in accuracy and time.
+"""Step 7: accuracy and time of live use with rolling windows.
 
-A 10 s window that ends "now" moves on by a hop; of every window only the frames of one hop are taken, `lookahead` seconds before its right edge. They are
-compared with what the same windows say with full context (the frames of the middle of a window), each window mapped to the reference as well as can be,
-so that no clustering error enters.
+A 10 s window that ends "now" advances by a hop; every window contributes only the frames of one hop, `lookahead`
+seconds before its right edge. They are compared with the output of the same windows with full context (frames in the
+middle of a window), with the best mapping of each window to the reference, so that clustering errors have no influence.
 """
 
 import argparse
@@ -19,11 +19,11 @@ from .labels import Teacher
 
 WINDOW_SECONDS = 10.0
 FULL_CONTEXT_SECONDS = 4.75
-"""Lookahead at which the frames taken lie in the middle of the window."""
+"""Lookahead of frames in the middle of the window."""
 
 
 def window_at(samples: np.ndarray, end: int) -> np.ndarray:
-    """The 10 s that end at sample `end`, zeros where there is no sound."""
+    """The 10 s that end at sample `end`, padded with zeros."""
     size = int(WINDOW_SECONDS * RATE_HZ)
     out = np.zeros(size, np.float32)
     first, last = max(0, end - size), min(len(samples), end)
@@ -33,7 +33,8 @@ def window_at(samples: np.ndarray, end: int) -> np.ndarray:
 
 
 def stream(model: Teacher, samples: np.ndarray, reference: np.ndarray, hop_seconds: float, lookaheads: list[float]) -> tuple[dict[float, Counter], float]:
-    """Counts per lookahead over one recording and the seconds of processor time that the model took; reference uint8 [R,T] at 100 Hz."""
+    """Counts per lookahead over one recording, and the model's processor time in seconds; reference uint8 [R,T] at
+    100 Hz."""
     frames, hop = reference.shape[1], int(hop_seconds * FRAMES_PER_SECOND)
     size = int(WINDOW_SECONDS * FRAMES_PER_SECOND)
     counts: dict[float, Counter] = {lookahead: Counter() for lookahead in lookaheads}
@@ -60,7 +61,7 @@ def main() -> None:
     parser.add_argument("--model", action="append", required=True, metavar="NAME=FILE")
     parser.add_argument("--hop", type=float, default=0.5, help="seconds")
     parser.add_argument("--lookahead", type=float, nargs="+", default=[0.0, 0.25, 0.5, 1.0, 2.0])
-    parser.add_argument("--minutes", type=float, default=10.0, help="at most this much of every folder")
+    parser.add_argument("--minutes", type=float, default=10.0, help="maximum of every folder")
     parser.add_argument("folders", type=Path, nargs="+")
     args = parser.parse_args()
     lookaheads = [*args.lookahead, FULL_CONTEXT_SECONDS]

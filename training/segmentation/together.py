@@ -1,6 +1,7 @@
-"""One model trained by several processes on the CPU, one per core: each draws windows of its own, and the gradients are averaged after every batch.
+"""Training of one model by several processes on the CPU, one per core: each simulates separate windows, and the
+gradients are averaged after every batch.
 
-The processes are started by `torchrun`, which tells them their number and how many they are. A batch is then as many times larger.
+`torchrun` starts the processes with their ranks and their count. The total batch is larger by that count.
 """
 
 import os
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 
 class Together:
-    """This process and the others; alone where torchrun has not started it."""
+    """The group of processes; a single one without torchrun."""
 
     def __init__(self) -> None:
         self.count, self.number = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
@@ -20,7 +21,7 @@ class Together:
 
     @property
     def first(self) -> bool:
-        """Whether this is the process that reports and writes checkpoints."""
+        """Whether this process reports and writes checkpoints."""
         return self.number == 0
 
     def average_gradients(self, parameters: list[nn.Parameter]) -> None:

@@ -1,8 +1,8 @@
-"""Step 4: train the network on windows drawn on the fly: on the CPU with one thread a process (`torchrun` starts several), or on a GPU with `--workers`
-processes that draw the windows.
+"""Step 4: train the network on simulated windows: on the CPU with one thread per process (`torchrun` starts several),
+or on a GPU with `--workers` processes that simulate the windows.
 
-The learning rate falls with the share of `--minutes` that has passed (counted over all runs of a resumed training); a checkpoint with everything
-needed to go on is written every few minutes and at the end.
+The learning rate falls with the elapsed share of `--minutes` (counted over all runs of a resumed training). A
+checkpoint with all state for a resumption is written every few minutes and at the end.
 """
 
 import argparse
@@ -28,12 +28,12 @@ from .waves import WaveSimulator
 from .workers import Source, Workers
 
 LATE_FROM, LATE_FACTOR = 0.7, 0.4
-"""After this share of the time the side losses count less."""
+"""Share of the time after which the weight of the side losses is reduced, and the factor."""
 AVERAGE_DECAY = 0.9985
 VALIDATION_WINDOWS, VALIDATION_SEED = 300, 77
 REPORT_EVERY = 100
 SHORT_SECONDS = (3, 7)
-"""Windows of live streams and last windows of recordings are as short as this."""
+"""Lengths of windows of live streams and of last windows of recordings."""
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -41,20 +41,20 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--start", help="weights to start from (state_dict or checkpoint)")
-    parser.add_argument("--blocks", type=int, nargs="+", help="of the network; several: networks that learn from the same windows, with more or fewer")
-    parser.add_argument("--resume", action="store_true", help="go on from --checkpoint")
-    parser.add_argument("--minutes", type=float, required=True, help="length of the whole training")
+    parser.add_argument("--blocks", type=int, nargs="+", help="blocks of the network; several values train networks of different depth on the same windows")
+    parser.add_argument("--resume", action="store_true", help="continue from --checkpoint")
+    parser.add_argument("--minutes", type=float, required=True, help="length of the training")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--final-rate", type=float, default=2e-5)
     parser.add_argument("--warm-up", type=int, default=300, help="steps")
     parser.add_argument("--average-decay", type=float, default=AVERAGE_DECAY, help="of the running average of the weights, per step")
-    parser.add_argument("--waves", type=Path, metavar="NOISE", help="speech is mixed as waveforms (prepare_waves.py), in the rooms of this noise folder and in drawn ones")
-    parser.add_argument("--mel-share", type=float, default=0.0, help="with --waves: share of the batches that are mixed as mel powers all the same")
-    parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda where there is one")
+    parser.add_argument("--waves", type=Path, metavar="NOISE", help="mix speech as waveforms (prepare_waves.py), in the rooms of this noise folder and random ones")
+    parser.add_argument("--mel-share", type=float, default=0.0, help="with --waves: share of the batches that are mixed as mel powers")
+    parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda if available")
     parser.add_argument("--float32", action="store_true", help="no bfloat16: faster on processors that have no units for its matrices (AMX)")
-    parser.add_argument("--workers", type=int, default=0, help="processes that draw windows; 0: the trainer draws them itself")
+    parser.add_argument("--workers", type=int, default=0, help="processes that simulate windows; 0: the training process")
     parser.add_argument("--save-minutes", type=float, default=5.0)
     parser.add_argument("--pair-weight", type=float, default=0.6)
     parser.add_argument("--identity-weight", type=float, default=0.25, help="less when starting from trained weights")
@@ -72,7 +72,7 @@ def parse_arguments() -> argparse.Namespace:
         parser.error("windows with soft labels teach the heads nothing (--heads-only without --soft)")
     if args.blocks and len(set(args.blocks)) < len(args.blocks):
         parser.error("--blocks names a number twice, and with it a checkpoint")
-    # Of several networks each has its own checkpoint, model.pt becomes model-4.pt and model-6.pt.
+    # Each of several networks has its own checkpoint: model.pt becomes model-4.pt and model-6.pt.
     path = args.checkpoint
     args.checkpoints = [path] if args.blocks is None or len(args.blocks) == 1 else [path.with_stem(f"{path.stem}-{blocks}") for blocks in args.blocks]
     args.blocks = args.blocks or [None]
@@ -81,7 +81,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def simulator(args: argparse.Namespace, split: str, seed: int | list[int], mel: bool = False) -> Simulator:
-    """Draws windows to train on; with `mel` as mel powers, whatever --waves says."""
+    """Simulates training windows; with `mel` as mel powers, also with --waves."""
     if args.waves and not mel:
         return WaveSimulator(args.work, split, seed, len(read_noise_index(args.waves, "rir")))
     return Simulator(args.work, split, seed)
@@ -96,13 +96,14 @@ def validation_set(args: argparse.Namespace, renderer: Renderer | None) -> list[
 
 
 def shortened(x: torch.Tensor, part: slice) -> torch.Tensor:
-    """Features [N,F100,64] of a stretch given in labels at 50 Hz, without the mean over its time (its floor stays that of the whole window)."""
+    """Features [N,F100,64] of a span given in labels at 50 Hz, less the mean over its time (the floor remains that of
+    the complete window)."""
     x = x[:, 2 * part.start : 2 * part.stop]
     return x - x.mean(1, keepdim=True)
 
 
 class Trainer:
-    """Networks that learn from the same windows, and the counters that their checkpoints keep."""
+    """Networks that are trained on the same windows, and the counters of their checkpoints."""
 
     def __init__(self, args: argparse.Namespace, together: Together):
         self.args, self.together = args, together
@@ -120,11 +121,11 @@ class Trainer:
         self.chance = np.random.default_rng([args.seed, self.step])  # the same in all processes, so that the same parameters have gradients
 
     def _source(self, args: argparse.Namespace, count: int, renderer: Renderer | None) -> tuple[Simulator, Source]:
-        """Where batches come from, with so many workers: plans for the renderer, without one mel powers."""
+        """Source of batches with `count` workers: plans for the renderer, or mel powers without one."""
         mine = [self.together.number] if self.together.count > 1 else []
         mel = renderer is None
         make = partial(simulator, args, "train", mel=mel)
-        apart = [1] if mel and args.waves else []  # batches of both kinds are drawn apart
+        apart = [1] if mel and args.waves else []  # batches of both kinds have separate seeds
         shapes = (Simulator if mel else WaveSimulator).shapes()
         workers = Workers(count, args.batch, shapes, make, [args.seed, self.step, *mine, *apart]) if count else None
         drawn = make([args.seed * 1000 + self.step, *mine, *apart])
@@ -155,7 +156,7 @@ class Trainer:
         return float(cosine * min(1, (self.step + 1) / self.args.warm_up))
 
     def _short_part(self) -> slice:
-        """Labels at 50 Hz of a stretch of 3 to 7 s, both ends on the grid of the network at 25 Hz."""
+        """Labels at 50 Hz of a span of 3 to 7 s, both ends on the grid of the network at 25 Hz."""
         pairs = self.chance.integers(*(seconds * FRAMES_PER_SECOND // 4 for seconds in SHORT_SECONDS))
         start = self.chance.integers(WINDOW_FRAMES // 4 - pairs + 1)
         return slice(int(2 * start), int(2 * (start + pairs)))
@@ -230,7 +231,7 @@ def report(name: str, trainer: Trainer, values: dict[str, float]) -> None:
 
 
 class Progress:
-    """Losses and speed since the last report. Losses are read off the device only then."""
+    """Losses and speed since the last report. Only a report reads losses from the device."""
 
     def __init__(self, trainer: Trainer):
         self.trainer, self.losses = trainer, {}

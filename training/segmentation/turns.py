@@ -1,4 +1,4 @@
-"""Who speaks when in a simulated window: turns with pauses, overlaps, interruptions and back-channels. Times in frames of 10 ms."""
+"""Turns of a simulated window, with pauses, overlaps, interruptions and back-channels. Times in frames of 10 ms."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,20 +8,21 @@ import numpy as np
 from .bank import Span
 
 WINDOW_FRAMES = 1000
-"""Length of a window unless another is asked for."""
+"""Default length of a window."""
 LOCAL_SPEAKERS = 3
 MAX_TURNS = 45
 PARALLEL_SHARE = 0.12
-"""Share of lively windows in which people talk without regard to each other."""
+"""Share of lively windows in which people talk independently of each other."""
 POLITE_SHARE = {True: 0.15, False: 0.4}
-"""Share of lively and of other windows in which nobody talks while somebody else does: dialogues, readings, interviews."""
+"""Share of lively and of other windows without overlap: dialogues, readings, interviews."""
 ABUTTED_SHARE, ABUTTED_FRAMES = 0.2, 4
-"""How often the next speaker begins at once. Were it never so, a change without a pause would be a sign of an overlap."""
+"""Share of turns that begin at the end of the previous one, and its tolerance. Without them, a change without a pause
+would be a cue for overlap."""
 
 
 @dataclass
 class Turn:
-    """A stretch of speech of one local speaker."""
+    """A span of speech of one local speaker."""
 
     speaker: int
     start: int
@@ -37,12 +38,12 @@ class Turn:
 
 
 SpanOf = Callable[[int, int], Span]
-"""(local speaker, wished frames) -> what the recordings have; it may be much shorter."""
+"""(local speaker, wanted frames) -> a span of the recordings; it may be much shorter."""
 
 
 @dataclass
 class Style:
-    """How a conversation goes; drawn once per window."""
+    """Style of a conversation; drawn once per window."""
 
     short_share: float
     long_share: float
@@ -56,7 +57,8 @@ class Style:
 
 
 def draw_style(rng: np.random.Generator, lively: bool, sparse: bool, frames: int) -> Style:
-    """`lively`: a meeting or call, many short turns and back-channels; `sparse`: a few turns in an otherwise empty window."""
+    """`lively`: a meeting or call, many short turns and back-channels; `sparse`: a few turns in an otherwise empty
+    window."""
     style = Style(
         short_share=rng.uniform(0.2, 0.6) if lively else rng.uniform(0, 0.2),
         long_share=float(rng.choice([0.05, 0.2, 0.5], p=[0.5, 0.35, 0.15])),
@@ -89,9 +91,10 @@ def draw_length(rng: np.random.Generator, style: Style) -> int:
 
 
 def draw_start(rng: np.random.Generator, style: Style, frames: int, before: Turn, changed: bool) -> int:
-    """Where the next turn starts after the turn `before`: earlier than its end where it interrupts.
+    """Start of the turn after `before`: earlier than its end for an interruption.
 
-    Most overlaps at changes are under half a second, as in Heldner & Edlund, "Pauses, gaps and overlaps in conversations", 2010; some people fight for the floor.
+    Most overlaps at changes are under half a second, as in Heldner & Edlund, "Pauses, gaps and overlaps in
+    conversations", 2010; a few are longer.
     """
     end = before.end
     if changed and rng.random() < style.overlap_share:
@@ -105,7 +108,7 @@ def draw_start(rng: np.random.Generator, style: Style, frames: int, before: Turn
 
 
 def _parallel_turns(rng: np.random.Generator, speakers: int, style: Style, span_of: SpanOf, frames: int) -> list[Turn]:
-    """Everybody takes turns and pauses of their own: two conversations in one room, or the hubbub before a meeting."""
+    """Independent turns and pauses of all speakers: two conversations in one room, or talk before a meeting."""
     turns = []
     for speaker in range(speakers):
         at, pause = -int(rng.uniform(0, 500)), rng.uniform(60, 400)
@@ -152,9 +155,10 @@ def draw_turns(rng: np.random.Generator, speakers: int, lively: bool, sparse: bo
 
 
 def bridge_pauses(activity: np.ndarray) -> None:
-    """Label as meeting references do, in place: activity uint8 [speakers, frames] at 100 Hz.
+    """Labels like references of meetings, in place: activity uint8 [speakers, frames] at 100 Hz.
 
-    Speech is widened by 20 ms, but not into another's; one speaker's pauses under 0.5 s become speech, under 0.2 s where somebody else talks in them.
+    Speech is widened by 20 ms, but not into another speaker's; a speaker's pauses under 0.5 s become speech, or under
+    0.2 s if another speaker talks in them.
     """
     for speaker, own in enumerate(activity):
         before, free = own.copy(), 1 - np.delete(activity, speaker, 0).max(0, initial=0)
@@ -175,12 +179,13 @@ def bridge_pauses(activity: np.ndarray) -> None:
 
 
 def targets(activity: np.ndarray, identities: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Activity uint8 [speakers,T] at 100 Hz -> labels uint8 [3,T/2], mask uint8 [T/2], identities int32 [3] (-1: nobody or unknown).
+    """Activity uint8 [speakers,T] at 100 Hz -> labels uint8 [3,T/2], mask uint8 [T/2], identities int32 [3] (-1: none
+    or unknown).
 
     The three most active speakers at 50 Hz; frames with a fourth or with three at once are left out of the loss.
     """
     coarse = (activity[:, 0::2] | activity[:, 1::2]) > 0
-    changed = (coarse.sum(0) > 1) & (activity[:, 0::2].sum(0) < 2) & (activity[:, 1::2].sum(0) < 2)  # one after the other is not both
+    changed = (coarse.sum(0) > 1) & (activity[:, 0::2].sum(0) < 2) & (activity[:, 1::2].sum(0) < 2)  # consecutive speakers do not overlap
     coarse[:, changed] = activity[:, 0::2][:, changed] > 0
     total = coarse.sum(1)
     labels, known = np.zeros((LOCAL_SPEAKERS, coarse.shape[1]), np.uint8), np.full(LOCAL_SPEAKERS, -1, np.int32)

@@ -1,7 +1,9 @@
-"""Conversations of 10 s whose speech is mixed as waveforms: a window is a plan, drawn here, which `render.py` computes for whole batches on a device.
+"""Conversations of 10 s whose speech is mixed as waveforms: a window is a random plan, which `render.py` computes for
+batches on a device.
 
-What is spoken when, scenes and noise are those of `simulate.py`. Speech is made of samples there, not of mel powers: voices that meet keep their phases, and people in one room have
-that room's responses, each from a place of one's own, whichever voices they are. Noise stays mel power, which is added to that of the speech.
+Turns, scenes and noise are those of `simulate.py`. Speech is mixed from samples, not mel powers: overlapping voices
+keep their phases, and people in one room have responses of that room, each from a different position, for any voices.
+Noise is mel power, which is added to that of the speech.
 """
 
 import json
@@ -21,19 +23,19 @@ from .voicing import wandering_db
 
 TRACKS = 5
 SHARED_SHARE = 0.8
-"""How often people in one room have responses of one room; else each has a stored one, of whatever room."""
+"""Share of one-room windows with responses of one random room; otherwise each speaker has a stored one, of any room."""
 STORED_SHARE = 0.5
 ECHO_SHARE = 0.06
-"""How often somebody is heard again, late: off a far wall or out of a loudspeaker all of them, on a line one."""
+"""Share of windows with an echo: of all speakers from a far wall or a loudspeaker, of one on a line."""
 ECHO_SECONDS, ECHO_DB = (0.08, 0.7), (-20.0, -3.0)
 EDGE_IN_DB, EDGE_OUT_DB = np.array([-5.0, -1.5]), np.array([-1.0, -3.0, -7.0])
 
 
 class Plan(NamedTuple):
-    """What one window, or stacked a batch of them, is computed from, and what it is labelled."""
+    """Input of the renderer for one window, or stacked for a batch, with the labels."""
 
     source: np.ndarray
-    """Frame of `waves.i16` that every track has in every frame, or -1: int32 [5, F]."""
+    """Frame of `waves.i16` of every track in every frame, or -1: int32 [5, F]."""
     gain: np.ndarray
     """Amplitude of every track's frames: float16 [5, F]."""
     equaliser: np.ndarray
@@ -41,17 +43,17 @@ class Plan(NamedTuple):
     response: np.ndarray
     """Row of the responses, or -1: int32 [5]."""
     share: np.ndarray
-    """Amplitudes of the sound itself and of the response: float32 [5, 2]."""
+    """Amplitudes of the direct sound and of the response: float32 [5, 2]."""
     echo: np.ndarray
-    """Samples after which everything is heard once more, and its amplitude (0: not at all): float32 [5, 2]."""
+    """Delay of an echo in samples, and its amplitude (0: none): float32 [5, 2]."""
     noise: np.ndarray
     """Square root of mel power: float16 [F, 64]."""
     channel: np.ndarray
     """Amplitude of every band of the recording: float16 [64]."""
     hiss: np.ndarray
-    """Power of its hiss, relative to all else where somebody speaks (positive) or as it is (negative): float32 []."""
-    heard: np.ndarray
-    """Whether the recording has anything in a frame: uint8 [F]."""
+    """Power of its hiss, relative to the rest during speech (positive) or absolute (negative): float32 []."""
+    has_sound: np.ndarray
+    """Whether the recording has sound in a frame: uint8 [F]."""
     labels: np.ndarray
     mask: np.ndarray
     identities: np.ndarray
@@ -62,7 +64,7 @@ def _root(power: np.ndarray) -> np.ndarray:
 
 
 class WaveSimulator(Simulator):
-    """Draws plans; the same seed gives the same. `stored_rooms` is the number of responses that the noise folder has."""
+    """Generates plans; the same seed gives the same plans. stored_rooms: number of responses in the noise folder"""
 
     def __init__(self, work: Path, split: str, seed: int | Sequence[int], stored_rooms: int):
         super().__init__(work, split, seed)
@@ -72,13 +74,13 @@ class WaveSimulator(Simulator):
             raise ValueError(f"{work}: waves.json is not of mels.json, run segmentation.prepare_waves again")
         self.rows = {item["rows"]["dry"]: rows for item, rows in zip(items, waves)}
         self.stored_rooms = stored_rooms
-        # Held-out windows have none, and what else is drawn does not depend on them.
+        # Held-out windows have none, and other random values do not depend on them.
         self.echo_share = ECHO_SHARE if split == "train" else 0.0
         self.echo_rng = np.random.default_rng([*(seed if isinstance(seed, Sequence) else [seed]), 1])
 
     @staticmethod
     def shapes() -> Shapes:
-        """Of the parts of a plan."""
+        """Shapes of the arrays of a plan."""
         return [
             ((TRACKS, WINDOW_FRAMES), np.int32),
             ((TRACKS, WINDOW_FRAMES), np.float16),
@@ -94,7 +96,8 @@ class WaveSimulator(Simulator):
         ]
 
     def _response(self, scene: scenes.Scene, track: scenes.Track, room: int, mouth: int, in_room: str | None) -> tuple[int, tuple[float, float]]:
-        """Row of the responses and what of it is heard, for a speaker who is "near", "far" or (None) has the tail that the scene says."""
+        """Row of the responses and amplitudes, for a speaker who is "near", "far" or (None) has the tail of the
+        scene."""
         rng = self.rng
         if in_room is None:
             if track.tail_gain is None:
@@ -111,7 +114,7 @@ class WaveSimulator(Simulator):
         return room * MOUTHS + mouth, (1 / whole, tail / whole)
 
     def _draw_echo(self, count: int, is_call: bool) -> np.ndarray:
-        """Of `count` speakers, as in `Plan`."""
+        """Echoes of `count` speakers, as in `Plan`."""
         rng, echo = self.echo_rng, np.zeros((TRACKS, 2), np.float32)
         if rng.random() < self.echo_share:
             late = RATE_HZ * np.exp(rng.uniform(*np.log(ECHO_SECONDS)))
@@ -120,7 +123,7 @@ class WaveSimulator(Simulator):
         return echo
 
     def _plan_speech(self, scene: scenes.Scene, numbers: list[int], rooms_of: list[str | None], sparse: bool, plan: Plan, noise: np.ndarray) -> np.ndarray:
-        """Fills the tracks of a plan, adds breaths to the noise, and gives who is active: uint8 [speakers, F]."""
+        """Fills the tracks of a plan, adds breaths to the noise, and returns the activity: uint8 [speakers, F]."""
         rng, count = self.rng, len(numbers)
         lively = scene.kind != "separate" or rng.random() < 0.35
         activity, free_from = np.zeros((count, self.frames), np.uint8), np.full(count, -10_000)
@@ -168,7 +171,7 @@ class WaveSimulator(Simulator):
         scene = getattr(scenes, kind)(rng, speakers) if speakers else scenes.Scene(kind, snr_db=20.0)
         numbers = self.voices.draw_speakers(speakers)
         plan = Plan(*(np.zeros(shape, dtype) for shape, dtype in self.shapes()))
-        plan.source[:], plan.response[:], plan.heard[:] = -1, -1, 1
+        plan.source[:], plan.response[:], plan.has_sound[:] = -1, -1, 1
         noise = np.zeros((self.frames, BANDS), np.float32)
         activity = np.zeros((1, self.frames), np.uint8)
         if speakers:
@@ -190,7 +193,7 @@ class WaveSimulator(Simulator):
         if rng.random() < 0.05:
             edge = int(rng.integers(100, self.frames - 200))
             silent = slice(edge, None) if rng.random() < 0.8 else slice(None, edge)
-            plan.heard[silent], activity[:, silent] = 0, 0
+            plan.has_sound[silent], activity[:, silent] = 0, 0
         for part, value in zip(plan[-3:], targets(activity, [n if speakers else -1 for n in numbers])):
             part[:] = value
         return plan

@@ -1,7 +1,8 @@
-"""Simulators in processes of their own, which hand over whole batches through shared memory, and the copying of batches to a GPU.
+"""Simulators in separate processes, which pass batches through shared memory, and the copying of batches to a GPU.
 
-Every worker owns a few slots of the shared memory and one pipe, through which only slot numbers go: it fills the slots that the trainer has
-given back. A worker whose trainer is gone reads the end of its pipe and stops; a trainer whose worker is gone raises an error.
+Every worker owns a few slots of the shared memory and one pipe for slot numbers: it fills the slots that the trainer
+has returned. If the trainer exits, a worker reads the end of its pipe and stops; if a worker exits, the trainer raises
+an error.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ from .render import Renderer
 from .simulate import Shapes, Simulator
 
 SLOTS = 2
-"""Of every worker: one to fill while the other one waits."""
+"""Slots of every worker: one is filled while the other one waits."""
 READY_BATCHES = 3
 WORKER_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -33,11 +34,12 @@ WORKER_ENVIRONMENT = {
     "MALLOC_MMAP_THRESHOLD_": "1000000000",
     "MALLOC_TRIM_THRESHOLD_": "1000000000",
 }
-"""The last two keep freed memory in the process: arrays of a window are just so large that each would be mapped and zeroed anew (a seventh of the time)."""
+"""The last two keep freed memory in the process: arrays of a window are so large that each would otherwise be mapped
+and zeroed again (a seventh of the time)."""
 
 
 class Slots:
-    """Shared memory for batches of the parts of windows, as arrays that any process can open."""
+    """Shared memory for batches of the arrays of windows, which any process can open."""
 
     def __init__(self, context: multiprocessing.context.BaseContext, count: int, batch: int, shapes: Shapes):
         self.shapes = [((count, batch, *shape), kind) for shape, kind in shapes]
@@ -48,7 +50,7 @@ class Slots:
 
 
 def _work(pipe: Connection, slots: Slots, make: Callable[[Any], Simulator], seed: list[int]) -> None:
-    """Fill slots until the trainer is gone."""
+    """Fill slots until the trainer exits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
@@ -67,9 +69,10 @@ def _work(pipe: Connection, slots: Slots, make: Callable[[Any], Simulator], seed
 
 
 class Workers:
-    """Processes that simulate. `make` (importable by name) gives a simulator for a seed: that of worker n is [*seed, n].
+    """Processes that simulate. `make` (importable by name) creates a simulator for a seed: that of worker n is [*seed,
+    n].
 
-    Batches come in the order in which they are ready, so that two runs do not see them in the same order.
+    Batches are returned in the order of completion, which differs between runs.
     """
 
     def __init__(self, count: int, batch: int, shapes: Shapes, make: Callable[[Any], Simulator], seed: list[int]):
@@ -95,7 +98,7 @@ class Workers:
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
 
     def batch(self, take: Callable[[list[np.ndarray]], Any]) -> Any:
-        """What `take` makes of the next batch's arrays, which are written over afterwards."""
+        """Returns the result of `take` on the next batch's arrays, which are overwritten afterwards."""
         while not self.ready:
             for pipe in wait(self.pipes):
                 try:
@@ -108,7 +111,7 @@ class Workers:
         pipe, slot = self.ready.popleft()
         taken = take([array[slot] for array in self.arrays])
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            pipe.send(slot)  # where the worker has died, the next wait says so
+            pipe.send(slot)  # if the worker has died, the next wait reports it
         return taken
 
     def close(self) -> None:
@@ -123,7 +126,7 @@ def copied(arrays: list[np.ndarray]) -> list[Tensor]:
 
 
 class ToGpu:
-    """Batches of workers on the GPU, copied by a thread of its own through page-locked memory while the GPU computes."""
+    """Batches of workers on the GPU, copied by a separate thread through page-locked memory while the GPU computes."""
 
     def __init__(self, workers: Workers, device: torch.device):
         self.workers, self.device, self.stopped = workers, device, False
@@ -153,7 +156,7 @@ class ToGpu:
         got = self.ready.get()
         if isinstance(got, Exception):
             raise got
-        for tensor in got:  # its memory belongs to the copying stream, which must not reuse it before this stream is done with it
+        for tensor in got:  # the copying stream owns the memory and must not reuse it before this stream has finished
             tensor.record_stream(torch.cuda.current_stream(self.device))
         return got
 
@@ -165,7 +168,10 @@ class ToGpu:
 
 
 class Source:
-    """Features, labels, mask and identities of one batch after the other, on the device: from workers, or without any from `simulator`; where they give plans, with a `renderer`."""
+    """Features, labels, mask and identities of batches on the device, from workers or from `simulator`.
+
+    renderer: computes the windows if they are plans
+    """
 
     def __init__(self, simulator: Simulator, workers: Workers | None, batch: int, device: torch.device, renderer: Renderer | None = None):
         self.simulator, self.workers, self.size, self.device, self.renderer = simulator, workers, batch, device, renderer

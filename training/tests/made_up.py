@@ -9,7 +9,7 @@ import soundfile
 RATE_HZ = 16_000
 CLIP_SECONDS = 6.0
 FLOOR = 3e-4
-"""Amplitude of the noise under everything. Digital silence would be taken for a cut recording."""
+"""Amplitude of the noise in all signals. Digital silence would count as a cut in the recording."""
 
 
 def speech(hz: float, seconds: float, rng: np.random.Generator) -> np.ndarray:
@@ -38,7 +38,7 @@ def write_table(path: Path, rows: list[dict]) -> None:
 
 
 def write_voices(folder: Path, train: int, dev: int, clips: int = 2) -> None:
-    """A folder of single-speaker recordings as `segmentation/corpus.py` describes it."""
+    """A folder of single-speaker recordings in the form of `segmentation/corpus.py`."""
     folder.mkdir()
     rng = np.random.default_rng(1)
     index, segments = [], []
@@ -57,7 +57,7 @@ def write_voices(folder: Path, train: int, dev: int, clips: int = 2) -> None:
 
 
 def write_noise(folder: Path, rooms: int = 8) -> None:
-    """A folder of noises and room responses as `segmentation/corpus.py` describes it."""
+    """A folder of noises and room responses in the form of `segmentation/corpus.py`."""
     rng = np.random.default_rng(2)
     (folder / "rir-sim").mkdir(parents=True)
     rows = []

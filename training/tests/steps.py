@@ -1,4 +1,4 @@
-"""Runs the steps of training as their commands do."""
+"""Runs the steps of the training like their commands."""
 
 import contextlib
 import importlib
@@ -17,7 +17,7 @@ MODELS = TRAINING.parent / "models"
 
 
 def run(module: str, *arguments: object) -> str:
-    """`python -m MODULE ARGUMENTS` in this process, which spares importing PyTorch again; what it printed."""
+    """Runs `python -m MODULE ARGUMENTS` in this process, which avoids importing PyTorch again. Returns its output."""
     printed = io.StringIO()
     command = mock.patch.object(sys, "argv", [module, *map(str, arguments)])
     with command, contextlib.redirect_stdout(printed), warnings.catch_warnings(action="ignore"):
@@ -26,7 +26,7 @@ def run(module: str, *arguments: object) -> str:
 
 
 def run_apart(module: str, *arguments: object) -> str:
-    """The same in a process of its own, for steps that fork workers: a process with threads must not fork."""
+    """Runs the module in a separate process, for steps that fork workers: a process with threads must not fork."""
     command = [sys.executable, "-m", module, *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=TRAINING, env=environment, capture_output=True, text=True)

@@ -19,7 +19,7 @@ class Calibration(InFolder):
         rng = np.random.default_rng(0)
         voice = np.repeat(np.arange(40), 24)
         session = voice // 4
-        # Half of the dimensions hold the session and noise, not the voice.
+        # Half of the dimensions have the session and noise, not the voice.
         noise = rng.normal(size=(len(voice), DIMENSION)) * np.where(np.arange(DIMENSION) < 12, 0.6, 3.0)
         means = rng.normal(size=(40, DIMENSION)) * np.where(np.arange(DIMENSION) < 12, 1.0, 0.1)
         seconds = np.tile([1.2, 1.5, 4.0], len(voice) // 3)
@@ -36,7 +36,7 @@ class Calibration(InFolder):
             self.assertLess(plda, cosine)
 
     def test_confidences_are_fitted_to_the_counts(self) -> None:
-        # A stated confidence c is right as often as the map with slope 0.5 and offset 0.2 says.
+        # A confidence c is right with the probability of the map with slope 0.5 and offset 0.2.
         odds = np.log(np.clip(np.arange(101) / 100, 0.005, 0.995) / (1 - np.clip(np.arange(101) / 100, 0.005, 0.995)))
         right = np.rint(10_000 / (1 + np.exp(-(0.5 * odds + 0.2)))).astype(int)
         counts = np.stack([10_000 - right, right], 1).tolist()
@@ -52,17 +52,17 @@ class Calibration(InFolder):
         rng = np.random.default_rng(1)
         for half in ("fit", "check"):
             voices = rng.normal(size=(12, DIMENSION))
-            heard = voices + 0.5 * rng.normal(size=voices.shape)
+            embeddings = voices + 0.5 * rng.normal(size=voices.shape)
             unit = lambda rows: (rows / np.linalg.norm(rows, axis=1, keepdims=True)).tolist()  # noqa: E731
             names = [f"voice-{number}" for number in range(12)]
             prints = {name: {"embedding": row} for name, row in zip(names, unit(voices))}
-            speakers = [{"embedding": row, "truth": name} for name, row in zip(names, unit(heard))]
+            speakers = [{"embedding": row, "truth": name} for name, row in zip(names, unit(embeddings))]
             (self.folder / half).mkdir()
             document = {"prints": prints, "conversations": [{"enrolled": names, "speakers": speakers}]}
             (self.folder / half / "voices.json").write_text(json.dumps(document))
         printed = run("identification.fit", "--enrolled", self.folder)
         fitted = json.loads(printed.splitlines()[-1])
-        # Alike pairs must come out above one half, others below.
+        # Similar pairs must be above one half, others below.
         self.assertGreater(fitted["slope"] * 0.9 + fitted["offset"], 0)
         self.assertLess(fitted["offset"], 0)
 

