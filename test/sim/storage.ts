@@ -2,9 +2,9 @@ import { Miniflare } from '../../client/local/miniflare.ts';
 import { migrate } from '../helpers/database.ts';
 
 /**
- * As `startStorage` of the helpers, a real D1 and a real R2 in workerd, for tests that ask them thousands of times.
- * Miniflare's own stand-in for D1 goes to workerd and back for every `prepare` and `bind` and blocks the thread
- * meanwhile: three quarters of a simulation's time. Here a statement goes there whole, over one open connection.
+ * Real D1 and R2 in workerd, as `startStorage` of the helpers, for tests with thousands of statements. Miniflare's
+ * proxy of D1 makes a blocking call to workerd for every `prepare` and `bind`, which takes three quarters of a
+ * simulation's time. Here each statement is one message over an open WebSocket.
  */
 export async function startFastStorage() {
   const miniflare = new Miniflare({
@@ -16,21 +16,21 @@ export async function startFastStorage() {
   });
   const bucket = (await miniflare.getR2Bucket('BUCKET')) as unknown as R2Bucket;
   const { webSocket } = await miniflare.dispatchFetch('http://database/', { headers: { Upgrade: 'websocket' } });
-  if (!webSocket) throw new Error('the database gave no connection');
+  if (!webSocket) throw new Error('the database accepted no connection');
   webSocket.accept();
-  const waiting = new Map<number, (answer: Answer) => void>();
+  const pending = new Map<number, (answer: Answer) => void>();
   webSocket.addEventListener('message', ({ data }) => {
     const answer = JSON.parse(String(data)) as Answer;
-    waiting.get(answer.id)?.(answer);
-    waiting.delete(answer.id);
+    pending.get(answer.id)?.(answer);
+    pending.delete(answer.id);
   });
-  let asked = 0;
+  let nextId = 0;
   const counts = { statements: 0 };
   const db = databaseOver(async (statements) => {
     counts.statements += statements.length;
-    const id = asked++;
+    const id = nextId++;
     const answer = await new Promise<Answer>((done) => {
-      waiting.set(id, done);
+      pending.set(id, done);
       webSocket.send(JSON.stringify({ id, statements }));
     });
     if (answer.error !== undefined) throw new Error(answer.error);
@@ -41,7 +41,7 @@ export async function startFastStorage() {
   return {
     db,
     bucket,
-    /** Statements that the database was asked to run. */
+    /** Number of executed statements. */
     counts,
     async empty(tables: readonly string[]): Promise<void> {
       await db.batch(tables.map((table) => db.prepare(`DELETE FROM ${table}`)));
@@ -73,40 +73,40 @@ interface Statement {
   readonly args: readonly unknown[];
 }
 
-/** Every request is a batch: one statement in a transaction of its own is what it is without one. */
+/** Runs every request as a batch: for one statement this equals a plain execution. */
 const DATABASE_WORKER = `export default {
   fetch(_request, { DB }) {
-    const [theirs, ours] = Object.values(new WebSocketPair());
-    ours.accept();
-    ours.addEventListener('message', async ({ data }) => {
+    const [client, server] = Object.values(new WebSocketPair());
+    server.accept();
+    server.addEventListener('message', async ({ data }) => {
       const { id, statements } = JSON.parse(data);
       try {
         const results = await DB.batch(statements.map(({ sql, args }) => DB.prepare(sql).bind(...args)));
-        ours.send(JSON.stringify({ id, results }));
+        server.send(JSON.stringify({ id, results }));
       } catch (error) {
-        ours.send(JSON.stringify({ id, error: String(error) }));
+        server.send(JSON.stringify({ id, error: String(error) }));
       }
     });
-    ours.addEventListener('close', () => ours.close());
-    return new Response(null, { status: 101, webSocket: theirs });
+    server.addEventListener('close', () => server.close());
+    return new Response(null, { status: 101, webSocket: client });
   },
 };`;
 
 /** The part of D1's interface that the service uses. */
-function databaseOver(ask: (statements: readonly Statement[]) => Promise<D1Result<unknown>[]>): D1Database {
+function databaseOver(execute: (statements: readonly Statement[]) => Promise<D1Result<unknown>[]>): D1Database {
   const prepare = (sql: string, args: readonly unknown[] = []) => ({
     sql,
     args,
     bind(...values: unknown[]) {
-      // D1 refuses it, and JSON would make null of it.
+      // D1 refuses undefined, which JSON would turn into null.
       if (values.includes(undefined)) throw new Error(`undefined is bound in ${sql}`);
       return prepare(sql, values);
     },
-    run: async () => (await ask([{ sql, args }]))[0],
-    all: async () => (await ask([{ sql, args }]))[0],
-    first: async () => (await ask([{ sql, args }]))[0]?.results[0] ?? null,
+    run: async () => (await execute([{ sql, args }]))[0],
+    all: async () => (await execute([{ sql, args }]))[0],
+    first: async () => (await execute([{ sql, args }]))[0]?.results[0] ?? null,
   });
-  const batch = (statements: readonly Statement[]) => ask(statements.map(({ sql, args }) => ({ sql, args })));
-  // The rest of the interface is not there: who calls it gets a TypeError.
+  const batch = (statements: readonly Statement[]) => execute(statements.map(({ sql, args }) => ({ sql, args })));
+  // Calls of other methods throw a TypeError.
   return { prepare: (sql: string) => prepare(sql), batch } as unknown as D1Database;
 }
