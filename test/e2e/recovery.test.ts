@@ -119,7 +119,8 @@ describe('a job of several shards', () => {
     await restart();
     expect(await finish(jobId)).toMatchObject({ status: 'succeeded' });
     expect(await outputBytes(jobId)).toBe(expected);
-    expect(reached.filter((progress) => progress < 1).length).toBeGreaterThanOrEqual(3); // the kills interrupted the job
+    // The kills interrupted the job.
+    expect(reached.filter((progress) => progress < 1).length).toBeGreaterThanOrEqual(3);
     expect(await usageRows(jobId)).toHaveLength(1);
     await expect.poll(() => receiver?.received.length, { timeout: 30_000 }).toBe(1);
     expect(receiver.received[0]).toMatchObject({ answered: 200, body: { jobId, status: 'succeeded' } });
