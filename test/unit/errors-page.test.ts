@@ -14,7 +14,7 @@ const LIVE = /(#refuse|#reportFault|#sendError)\(([\w.]+, )?$/;
 const BEFORE_NON_MESSAGE = new RegExp(
   [
     String.raw`(description|summary|example|message: string|\b[A-Z]\w+): *$`,
-    String.raw`DESCRIPTION =\s*$|describe\($|unusable\($|fault\([^)]*, $`,
+    String.raw`describe\($|unusable\($|fault\([^)]*, $`,
   ].join('|'),
 );
 const NOT_PUBLIC =
@@ -28,11 +28,18 @@ const asOnPage = (text: string) =>
     .replace(/\s+/g, ' ')
     .trim();
 
+function joinLiterals(code: string): string {
+  const joined = code.replace(SUM, (_, _quote, first: string, _other, second: string) => `\`${first}${second}\``);
+  return joined === code ? code : joinLiterals(joined);
+}
+
 function messagesIn(source: string): string[] {
-  const code = source
-    .replace(/\/\*[\s\S]*?\*\//g, '')
-    .replace(/(^|\s)\/\/.*$/gm, '')
-    .replace(SUM, (_, _quote, first: string, _other, second: string) => `\`${first}${second}\``);
+  const code = joinLiterals(
+    source
+      .replace(/\/\*[\s\S]*?\*\//g, '')
+      .replace(/(^|\s)\/\/.*$/gm, '')
+      .replace(/const DESCRIPTION = \[[\s\S]*?\n\]/g, ''),
+  );
   return [...code.matchAll(LITERAL)].flatMap((match) => {
     const before = code.slice(Math.max(0, match.index - 40), match.index).replace(/\s+/g, ' ');
     const text = asOnPage(match[1] ?? match[2] ?? match[3]);
