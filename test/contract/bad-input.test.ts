@@ -6,7 +6,7 @@ import { type Answer, type ContractService, startContractService } from './servi
 
 const RATE = 16000;
 const tone = (seconds: number) => Float32Array.from({ length: seconds * RATE }, (_, i) => 0.1 * Math.sin(i / 5));
-/** The right channel is the left one upside down. */
+/** The right channel is the inverted left channel. */
 const cancelled = wav16(
   Float32Array.from({ length: 24 * RATE }, (_, i) => (i % 2 === 0 ? 0.1 : -0.1) * Math.sin((i >> 1) / 5)),
   RATE,
@@ -67,7 +67,7 @@ async function runJob(url: string, kind = 'diarize'): Promise<Answer['body']> {
   }
 }
 
-describe('bad input fails its job with one clear sentence and costs nothing', () => {
+describe('bad input fails its job with one clear sentence and is not billed', () => {
   it.each([
     ['/missing.wav', /404/],
     ['/forbidden.wav', /403/],
@@ -90,13 +90,13 @@ describe('bad input fails its job with one clear sentence and costs nothing', ()
     expect(await service.run('SELECT * FROM usage_records WHERE job_id = ?', job.jobId)).toEqual([]);
   });
 
-  it('a file of more than 100 MiB for a voiceprint', async () => {
+  it('a file larger than 100 MiB for a voiceprint', async () => {
     const url = `${files.origin}/large.wav`;
     const voice = await runJob(url, 'voiceprint');
     expect(voice.output).toMatchObject({ code: 'source_too_large', error: expect.stringContaining('100 MiB') });
   });
 
-  it('an address where nothing listens', async () => {
+  it('an address without a listening server', async () => {
     const job = await runJob('http://127.0.0.1:9/a.wav');
     expect(job.output).toMatchObject({ code: 'source_unreachable' });
   });
@@ -108,7 +108,7 @@ describe('bad input fails its job with one clear sentence and costs nothing', ()
     'http://user:pass@example.com/a.wav',
     'ftp://example.com/a.wav',
     'http://metadata.google.internal/',
-  ])('%s is refused with the request', async (url) => {
+  ])('the request with %s is refused', async (url) => {
     const answer = await service.call('POST', '/v1/diarize', { body: { url } });
     if (url.includes('0x7f')) {
       // Loopback is open in local development, in every notation.
@@ -124,7 +124,7 @@ describe('bad input fails its job with one clear sentence and costs nothing', ()
     expect(job.output).toMatchObject({ code: 'source_not_found', error: expect.stringContaining('never/uploaded') });
   });
 
-  it('leaves nothing of failed jobs in storage', async () => {
+  it('deletes the working data of failed jobs', async () => {
     expect(jobIds.length).toBeGreaterThan(10);
     for (const jobId of jobIds) {
       const { objects } = await service.bucket.list({ prefix: `work/${jobId}` });

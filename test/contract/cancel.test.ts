@@ -50,7 +50,7 @@ describe('POST /v1/jobs/{jobId}/cancel', () => {
     expect(Date.parse(answer.body.updatedAt)).toBeGreaterThan(Date.parse(answer.body.createdAt));
   });
 
-  it('leaves a job that has ended as it is, with its output', async () => {
+  it('does not change a job that has ended, nor its output', async () => {
     await storeJob(service, { id: 'done', status: 'succeeded', output: '{"diarization":[]}', webhook: receiver.url });
     await storeJob(service, { id: 'broken', status: 'failed', error: { code: 'no_speech', message: 'No speech.' } });
     for (const id of ['done', 'broken']) {
@@ -59,12 +59,12 @@ describe('POST /v1/jobs/{jobId}/cancel', () => {
       expect([answer.status, answer.body]).toEqual([200, before]);
     }
     expect((await cancel('done')).body.output).toEqual({ diarization: [] });
-    const twice = [await cancel('cancel-created'), await cancel('cancel-created')];
-    expect(twice[1]?.body).toEqual(twice[0]?.body);
+    const repeated = [await cancel('cancel-created'), await cancel('cancel-created')];
+    expect(repeated[1]?.body).toEqual(repeated[0]?.body);
     expect(webhooksOf('done')).toEqual([]);
   });
 
-  it('cancels once when many call at once, and tells the webhook once', async () => {
+  it('cancels once and sends one webhook for concurrent requests', async () => {
     const id = await createJob({ url: `${silent.origin}/race.wav`, webhook: receiver.url });
     const answers = await Promise.all(Array.from({ length: 10 }, () => cancel(id)));
     for (const { status, body } of answers) expect([status, body]).toEqual([200, answers[0]?.body]);
@@ -75,7 +75,7 @@ describe('POST /v1/jobs/{jobId}/cancel', () => {
 });
 
 describe('DELETE /v1/jobs/{jobId}', () => {
-  const gone = async (id: string, key?: string): Promise<void> => {
+  const expectNotFound = async (id: string, key?: string): Promise<void> => {
     const unknown = await read('job-nowhere', key);
     const answers: [string, Answer][] = [
       ['read', await read(id, key)],
@@ -94,7 +94,7 @@ describe('DELETE /v1/jobs/{jobId}', () => {
     }
   };
 
-  it('removes output, working data and the content of the record, and keeps the usage', async () => {
+  it('deletes output, working data and the content of the record, and keeps the usage', async () => {
     const output = '{"diarization":[]}';
     const metadata = { person: 'somebody' };
     await storeJob(service, {
@@ -106,12 +106,13 @@ describe('DELETE /v1/jobs/{jobId}', () => {
     });
     await service.bucket.put('work/full/source', 'audio');
     await service.run(
-      "INSERT INTO usage_records (job_id, account_id, kind, billed_seconds, created_at) VALUES ('full', ?, 'diarize', 20, 0)",
+      `INSERT INTO usage_records (job_id, account_id, kind, billed_seconds, created_at)
+       VALUES ('full', ?, 'diarize', 20, 0)`,
       service.main.accountId,
     );
     const answer = await remove('full');
     expect([answer.status, answer.body]).toEqual([204, undefined]);
-    await gone('full');
+    await expectNotFound('full');
     expect(await service.bucket.head('outputs/full.json')).toBeNull();
     expect(await workKeys('full')).toEqual([]);
     const [row] = await service.run("SELECT * FROM jobs WHERE id = 'full'");
@@ -119,14 +120,14 @@ describe('DELETE /v1/jobs/{jobId}', () => {
     expect(await count('usage_records', 'full')).toBe(1);
   });
 
-  it('removes the recording of a data: URL', async () => {
+  it('deletes the recording of a data: URL', async () => {
     await storeJob(service, { id: 'inline', status: 'running', url: 'data:' });
     await service.bucket.put('work/inline/url', 'data:audio/wav;base64,AAAA');
     await remove('inline');
     expect(await workKeys('inline')).toEqual([]);
   });
 
-  it('lets its Idempotency-Key make a new job', async () => {
+  it('frees its Idempotency-Key for a new job', async () => {
     const headers = { 'Idempotency-Key': 'deleted-job' };
     const body = { url: `${silent.origin}/idempotent.wav` };
     const first = await createJob(body, headers);
@@ -140,8 +141,8 @@ describe('DELETE /v1/jobs/{jobId}', () => {
   });
 });
 
-describe('both', () => {
-  it('are 404 for jobs of another account, and change nothing', async () => {
+describe('cancel and DELETE', () => {
+  it('answer 404 for jobs of another account and do not change them', async () => {
     const other = await service.newKey({ account: 'other' });
     await storeJob(service, { id: 'foreign', status: 'running', accountId: other.accountId });
     for (const answer of [
@@ -156,22 +157,22 @@ describe('both', () => {
     expect((await remove('foreign', other.token)).status).toBe(204);
   });
 
-  it('tell no output to a key that may not read jobs: cancelling a job that had ended did', async () => {
+  it('hide the output from a key without jobs:read', async () => {
     const { token } = await service.newKey({ scopes: ['jobs:write'] });
     const output = '{"diarization":[]}';
     await storeJob(service, { id: 'unread', status: 'succeeded', output, metadata: { secret: 'yes' } });
     expect((await read('unread', token)).status).toBe(403);
-    const blind = await cancel('unread', token);
-    expect(blind.status).toBe(200);
-    expect(Object.keys(blind.body).sort()).toEqual(['createdAt', 'jobId', 'status', 'updatedAt']);
-    const { token: both } = await service.newKey({ scopes: ['jobs:write', 'jobs:read'] });
-    expect((await cancel('unread', both)).body).toMatchObject({
+    const withoutOutput = await cancel('unread', token);
+    expect(withoutOutput.status).toBe(200);
+    expect(Object.keys(withoutOutput.body).sort()).toEqual(['createdAt', 'jobId', 'status', 'updatedAt']);
+    const { token: readWriteToken } = await service.newKey({ scopes: ['jobs:write', 'jobs:read'] });
+    expect((await cancel('unread', readWriteToken)).body).toMatchObject({
       output: JSON.parse(output),
       metadata: { secret: 'yes' },
     });
   });
 
-  it('want jobs:write', async () => {
+  it('require jobs:write', async () => {
     const { token } = await service.newKey({ scopes: ['jobs:read', 'media:write'] });
     await storeJob(service, { id: 'guarded', status: 'running' });
     expect([(await cancel('guarded', token)).status, (await remove('guarded', token)).status]).toEqual([403, 403]);

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-/** Nothing answers there: the job fails later, which is no business of these tests. */
+/** No server listens on this port: the job fails after the assertions of these tests. */
 const SOURCE = 'http://127.0.0.1:9/recording.wav';
 const post = (body: CallOptions['body'], options: CallOptions = {}) =>
   service.call('POST', '/v1/diarize', { body, ...options });
@@ -18,7 +18,7 @@ const stored = async (jobId: string) => {
 };
 
 describe('a job is created', () => {
-  it('with the url alone, at the defaults of interface 2.1', async () => {
+  it('with only a url, and the defaults of interface 2.1', async () => {
     const answer = await post({ url: SOURCE });
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({ jobId: expect.stringMatching(/./), status: 'created' });
@@ -139,16 +139,16 @@ describe('a body is read', () => {
     },
   );
 
-  it('or is refused in words that fit, where it is empty or compressed', async () => {
-    const messageOf = async (body: Uint8Array<ArrayBuffer>, headers = {}) => {
+  it('or refused with a specific message when it is empty or compressed', async () => {
+    const errorMessage = async (body: Uint8Array<ArrayBuffer>, headers = {}) => {
       const answer = await service.call('POST', '/v1/diarize', { body, headers });
       expect([answer.status, faultyFields(answer)]).toEqual([400, ['body']]);
       return answer.body.errors[0].message;
     };
-    expect(await messageOf(text(''))).toBe('is empty: send a JSON object');
+    expect(await errorMessage(text(''))).toBe('is empty: send a JSON object');
     const packed = new Uint8Array(gzipSync(JSON.stringify({ url: SOURCE })));
-    expect(await messageOf(packed, { 'Content-Encoding': 'gzip' })).toMatch(/Content-Encoding/);
-    expect(await messageOf(packed)).toBe('is not UTF-8 text');
+    expect(await errorMessage(packed, { 'Content-Encoding': 'gzip' })).toMatch(/Content-Encoding/);
+    expect(await errorMessage(packed)).toBe('is not UTF-8 text');
   });
 
   it('at an address with trailing slashes', async () => {
@@ -157,14 +157,14 @@ describe('a body is read', () => {
   });
 
   it.each([
-    ['nothing', ''],
-    ['no JSON', '{"url":'],
+    ['empty', ''],
+    ['invalid JSON', '{"url":'],
     ['an array', '[]'],
     ['a string', '"https://example.com"'],
     ['null', 'null'],
     ['a form', 'url=https%3A%2F%2Fexample.com'],
     ['deep nesting', `{"x":${'['.repeat(5000)}${']'.repeat(5000)}}`],
-    ['a flood of values', `{"x":[${'{},'.repeat(50_000)}{}]}`],
+    ['a list of 50,000 values', `{"x":[${'{},'.repeat(50_000)}{}]}`],
   ])('and refused when it is %s', async (_name, content) => {
     const answer = await post(text(content));
     expect(answer.status).toBe(400);
@@ -177,7 +177,7 @@ describe('a body is read', () => {
     expect([answer.status, faultyFields(answer)]).toEqual([400, ['body']]);
   });
 
-  it('up to a data: URL of 8 MiB, and 413 far beyond', async () => {
+  it('with a data: URL of up to 8 MiB, and refused with 413 far beyond', async () => {
     const audio = Buffer.alloc(8 * 1024 * 1024).toString('base64');
     expect((await post({ url: `data:audio/wav;base64,${audio}` })).status).toBe(200);
     const large = text(`{"url":"data:audio/wav;base64,${audio}${audio}"}`);
@@ -185,7 +185,7 @@ describe('a body is read', () => {
     expect((await post(new Blob([large]).stream())).status).toBe(413);
   });
 
-  it('of megabytes, several at once, which take turns: each is held three times while it is parsed', async () => {
+  it('one at a time when several large ones arrive together', async () => {
     const body = text(`{"url":"data:audio/wav;base64,${Buffer.alloc(3 * 1024 * 1024).toString('base64')}"}`);
     const sent = [body, body, body, new Blob([body]).stream(), new Blob([body]).stream(), body];
     const answers = await Promise.all(sent.map((each) => post(each)));
@@ -199,7 +199,7 @@ describe('a field is refused', () => {
     ['a null url', { url: null }, ['url']],
     ['an empty url', { url: '' }, ['url']],
     ['a url of another type', { url: 5 }, ['url']],
-    ['a url that is none', { url: 'recording.wav' }, ['url']],
+    ['a url without a scheme', { url: 'recording.wav' }, ['url']],
     ['a file url', { url: 'file:///etc/passwd' }, ['url']],
     ['an ftp url', { url: 'ftp://example.com/a.wav' }, ['url']],
     ['a private address', { url: 'http://10.0.0.1/a.wav' }, ['url']],
@@ -208,11 +208,11 @@ describe('a field is refused', () => {
     ['an empty media name', { url: 'media://' }, ['url']],
     ['a media name of other characters', { url: 'media://a b' }, ['url']],
     ['a media name too long', { url: `media://${'a'.repeat(248)}` }, ['url']],
-    ['a url without end', { url: `https://example.com/${'a'.repeat(9000)}` }, ['url']],
+    ['a url that is too long', { url: `https://example.com/${'a'.repeat(9000)}` }, ['url']],
     ['a data url without data', { url: 'data:audio/wav;base64,' }, ['url']],
     ['a data url that is not base64', { url: 'data:audio/wav;base64,@@@@' }, ['url']],
-    ['a data url cut off in a byte', { url: 'data:audio/wav;base64,AAAAA' }, ['url']],
-    ['a data url of padding alone', { url: 'data:audio/wav;base64,====' }, ['url']],
+    ['a data url that ends inside a byte', { url: 'data:audio/wav;base64,AAAAA' }, ['url']],
+    ['a data url of only padding', { url: 'data:audio/wav;base64,====' }, ['url']],
     ['a data url of more than 8 MiB', { url: `data:audio/wav;base64,${'A'.repeat(11_400_000)}` }, ['url']],
     ['a webhook of another type', { url: SOURCE, webhook: true }, ['webhook']],
     ['an empty webhook', { url: SOURCE, webhook: '' }, ['webhook']],
@@ -225,13 +225,13 @@ describe('a field is refused', () => {
     ['a count as text', { url: SOURCE, numSpeakers: '2' }, ['numSpeakers']],
     ['a count of 0', { url: SOURCE, minSpeakers: 0 }, ['minSpeakers']],
     ['a negative count', { url: SOURCE, maxSpeakers: -1 }, ['maxSpeakers']],
-    ['a broken count', { url: SOURCE, numSpeakers: 2.5 }, ['numSpeakers']],
+    ['a fractional count', { url: SOURCE, numSpeakers: 2.5 }, ['numSpeakers']],
     ['min above max', { url: SOURCE, minSpeakers: 3, maxSpeakers: 2 }, ['minSpeakers', 'maxSpeakers']],
     ['a count below min', { url: SOURCE, numSpeakers: 1, minSpeakers: 2 }, ['numSpeakers']],
     ['a count above max', { url: SOURCE, numSpeakers: 5, maxSpeakers: 4 }, ['numSpeakers']],
     ['an empty model', { url: SOURCE, model: '' }, ['model']],
     ['transcription with community-1', { url: SOURCE, model: 'community-1', transcription: true }, ['transcription']],
-    ['a config that is no object', { url: SOURCE, transcriptionConfig: 'x' }, ['transcriptionConfig']],
+    ['a config that is not an object', { url: SOURCE, transcriptionConfig: 'x' }, ['transcriptionConfig']],
     ['an unknown config model', { url: SOURCE, transcriptionConfig: { model: 'x' } }, ['transcriptionConfig.model']],
     [
       'an unknown model in the alias',
@@ -263,14 +263,14 @@ describe('a field is refused', () => {
     for (const error of answer.body.errors) expect(error.message).toMatch(/\w/);
   });
 
-  it('an unknown model, naming those there are', async () => {
+  it('an unknown model, with a list of the known models', async () => {
     const answer = await post({ url: SOURCE, model: 'precision-9' });
     expect(answer.body.errors).toEqual([
       { field: 'model', message: expect.stringMatching(/precision-2.*community-1/) },
     ]);
   });
 
-  it('transcription, where no engine is configured', async () => {
+  it('transcription, when no engine is configured', async () => {
     const answer = await post({ url: SOURCE, transcription: true, transcriptionConfig: { language: 'German' } });
     expect(answer.status).toBe(400);
     expect(answer.body.errors).toEqual([
@@ -278,7 +278,7 @@ describe('a field is refused', () => {
     ]);
   });
 
-  it('together with all the others: one entry a field', async () => {
+  it('together with other faulty fields, with one entry for each field', async () => {
     const answer = await post({
       url: 'file:///x',
       webhook: 'http://example.com',
@@ -308,7 +308,7 @@ describe('a field is refused', () => {
     ]);
   });
 
-  it('without leaving a job behind', async () => {
+  it('without creating a job', async () => {
     const count = async () => (await service.run('SELECT COUNT(*) AS n FROM jobs'))[0].n;
     const before = await count();
     await post({ url: SOURCE, model: 'none' });

@@ -16,12 +16,12 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-const ask = (way: 'input' | 'output', name: string, key?: string) =>
-  service.call('POST', `/v1/media/${way}`, { body: { url: `media://${name}` }, key });
+const requestAddress = (direction: 'input' | 'output', name: string, key?: string) =>
+  service.call('POST', `/v1/media/${direction}`, { body: { url: `media://${name}` }, key });
 const keyOf = (url: string) => decodeURIComponent(url.slice(BUCKET_URL.length + 1).split('?')[0] ?? '');
-/** Writes to the bucket what a PUT to the address would write; the Worker does not hear of it. */
+/** Writes to the bucket what a PUT to the address would write; such a PUT does not go through the Worker. */
 async function put(name: string, bytes: Uint8Array, key?: string): Promise<string> {
-  const { status, body } = await ask('input', name, key);
+  const { status, body } = await requestAddress('input', name, key);
   expect(status).toBe(201);
   expect(body.url.startsWith(`${BUCKET_URL}/media/`)).toBe(true);
   await service.bucket.put(keyOf(body.url), bytes);
@@ -43,7 +43,7 @@ async function run(name: string, key?: string): Promise<Answer['body']> {
 }
 
 describe('with the credentials of the bucket', () => {
-  it('a job reads what was uploaded to the bucket, the latest of it', async () => {
+  it('a job reads the latest upload to the bucket', async () => {
     await put('talk', new TextEncoder().encode('not audio'));
     expect((await run('talk')).status).toBe('failed');
     await put('talk', await conversationFile(20));
@@ -51,10 +51,10 @@ describe('with the credentials of the bucket', () => {
     expect([job.status, job.output.diarization.length > 2]).toEqual(['succeeded', true]);
   }, 120_000);
 
-  it('gives download addresses of the bucket for what is there', async () => {
-    expect((await ask('output', 'nothing')).status).toBe(404);
+  it('gives download addresses in the bucket for uploaded recordings', async () => {
+    expect((await requestAddress('output', 'nothing')).status).toBe(404);
     const url = await put('read-back', new Uint8Array([1, 2, 3]));
-    const { status, body } = await ask('output', 'read-back');
+    const { status, body } = await requestAddress('output', 'read-back');
     expect([status, keyOf(body.url)]).toEqual([201, keyOf(url)]);
     expect(new URL(body.url).searchParams.get('X-Amz-Signature')).toMatch(/^[0-9a-f]{64}$/);
   });
@@ -62,13 +62,13 @@ describe('with the credentials of the bucket', () => {
   it('keeps accounts apart', async () => {
     const other = await service.newKey({ account: 'other' });
     await put('private', new Uint8Array([1]));
-    expect((await ask('output', 'private', other.token)).status).toBe(404);
+    expect((await requestAddress('output', 'private', other.token)).status).toBe(404);
     const job = await run('private', other.token);
     expect(job.output.code).toBe('source_not_found');
   });
 
-  it('never shows the secret', async () => {
-    const { body } = await ask('input', 'secret');
+  it('never returns or logs the secret', async () => {
+    const { body } = await requestAddress('input', 'secret');
     expect(JSON.stringify(body) + service.log()).not.toContain(SECRET);
   });
 });

@@ -18,30 +18,30 @@ function expectApiError(answer: Answer, status: number): void {
 }
 
 describe('error bodies', () => {
-  it('401 without a key, with a challenge', async () => {
+  it('answers 401 with a challenge without a key', async () => {
     const answer = await service.call('GET', '/v1/test', { key: null });
     expectApiError(answer, 401);
     expect(answer.headers.get('WWW-Authenticate')).toMatch(/^Bearer/);
   });
 
-  it('404 for an address that does not exist, with a key', async () => {
+  it('answers 404 for an address that does not exist', async () => {
     expectApiError(await service.call('GET', '/v1/nothing-here'), 404);
     expectApiError(await service.call('GET', '/nothing-here'), 404);
     expectApiError(await service.call('GET', '/nothing-here', { key: null }), 404);
   });
 
-  it('takes no longer for a path of slashes than for others', async () => {
+  it('answers a path of slashes as fast as other paths', async () => {
     const timeOf = async (path: string) => {
       const startedAt = performance.now();
       for (let i = 0; i < 10; i++) expectApiError(await service.call('GET', `${path}x`, { key: null }), 404);
       return performance.now() - startedAt;
     };
-    const others = await timeOf(`/${'a'.repeat(15_000)}`);
-    // It was 100 ms of the processor for each.
-    expect(await timeOf('/'.repeat(15_000))).toBeLessThan(5 * others + 300);
+    const otherPathMs = await timeOf(`/${'a'.repeat(15_000)}`);
+    // A pattern that removes trailing slashes takes quadratic time: 100 ms for each such path.
+    expect(await timeOf('/'.repeat(15_000))).toBeLessThan(5 * otherPathMs + 300);
   });
 
-  it('405 with Allow for another method', async () => {
+  it('answers 405 with Allow for another method', async () => {
     const answer = await service.call('GET', '/v1/diarize');
     expectApiError(answer, 405);
     expect(answer.headers.get('Allow')).toMatch(/\bPOST\b/);
@@ -51,7 +51,7 @@ describe('error bodies', () => {
     expectApiError(await service.call('POST', '/v1/media/upload/x', { key: null }), 405);
   });
 
-  it('402 without a subscription and less than 20 s of credit', async () => {
+  it('answers 402 for less than 20 s of credit without a subscription', async () => {
     const post = async (options: { creditSeconds: number; subscribe?: boolean }, account: string) => {
       const { token } = await service.newKey({ account, ...options });
       return service.call('POST', '/v1/diarize', { key: token, body: { url: SOURCE } });
@@ -64,7 +64,7 @@ describe('error bodies', () => {
     expect((await post({ creditSeconds: 0, subscribe: true }, 'subscriber')).status).toBe(200);
   });
 
-  it('413 and 415', async () => {
+  it('answers 413 for large bodies and 415 for other types', async () => {
     const large = new Uint8Array(13 * 1024 * 1024).fill(0x20);
     expectApiError(await service.call('POST', '/v1/diarize', { body: large }), 413);
     expectApiError(await service.call('POST', '/v1/media/input', { body: large }), 413);
@@ -72,7 +72,7 @@ describe('error bodies', () => {
     expectApiError(await service.call('POST', '/v1/media/input', { body: text('{}'), headers }), 415);
   });
 
-  it('413 whole to a client that sends far more than 64 MiB before it listens', { timeout: 60_000 }, async () => {
+  it('answers a complete 413 to a client that first sends far more than 64 MiB', { timeout: 60_000 }, async () => {
     const body = new Uint8Array(80 * 1024 * 1024);
     for (let i = 0; i < 3; i++) {
       const answer = await service.call('POST', '/v1/diarize', { body });
@@ -83,7 +83,7 @@ describe('error bodies', () => {
     expectApiError(await service.call('POST', '/v1/test', { body }), 405);
   });
 
-  it('413 before the body comes, where its length is told', async () => {
+  it('answers 413 before the body arrives when Content-Length is too large', async () => {
     const headers = { Authorization: `Bearer ${service.main.token}`, 'Content-Length': 100 * 1024 * 1024 };
     const status = await new Promise((done, fail) => {
       const sent = request(`${service.url}/v1/diarize`, { method: 'POST', headers }, (response) => {
@@ -96,13 +96,13 @@ describe('error bodies', () => {
     expect(status).toBe(413);
   });
 
-  it('500 without internals, the cause in the log under the request id', async () => {
+  it('answers 500 without internals and logs the cause with the request id', async () => {
     await service.run('ALTER TABLE jobs RENAME TO jobs_away');
     try {
       const answer = await service.call('GET', '/v1/jobs/some-job');
       expectApiError(answer, 500);
       expect(answer.headers.get('X-RateLimit-Remaining')).toMatch(/^\d+$/);
-      // Without the id, which is random and now and then has a "d1" in it.
+      // Without the id, which is random and may contain "d1".
       const { requestId, ...rest } = answer.body;
       expect(requestId).toEqual(expect.any(String));
       expect(JSON.stringify(rest)).not.toMatch(/sql|table|jobs|D1|stack|\.ts/i);
@@ -124,7 +124,7 @@ describe('the order of the checks', () => {
   const bad = { model: 'none' };
   const large = new Uint8Array(13 * 1024 * 1024).fill(0x20);
 
-  it('401 comes before everything, also for addresses that do not exist', async () => {
+  it('401 comes first, also for addresses that do not exist', async () => {
     const { token } = await service.newKey({ scopes: [] });
     for (const key of [null, 'not.a.key']) {
       expectApiError(await service.call('GET', '/v1/nothing-here', { key }), 401);
@@ -158,7 +158,7 @@ describe('the order of the checks', () => {
 });
 
 describe('every answer', () => {
-  it('carries a request id of its own', async () => {
+  it('carries a unique request id', async () => {
     const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://request-id' } });
     const answers = [
       await service.call('GET', '/v1/test'),
@@ -179,7 +179,7 @@ describe('every answer', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it('is open to browser pages', async () => {
+  it('allows browser pages of any origin', async () => {
     const headers = { Origin: 'https://example.com' };
     const answer = await service.call('GET', '/v1/test', { headers });
     expect(answer.headers.get('Access-Control-Allow-Origin')).toBe('*');
@@ -199,7 +199,7 @@ describe('every answer', () => {
     expect(refused.headers.get('Access-Control-Allow-Origin')).toBe('*');
   });
 
-  it('to HEAD has no body, to OPTIONS names the methods', async () => {
+  it('has no body for HEAD and lists the methods for OPTIONS', async () => {
     const head = await service.call('HEAD', '/v1/test');
     expect([head.status, head.body]).toEqual([200, undefined]);
     const options = await service.call('OPTIONS', '/v1/test');

@@ -21,10 +21,10 @@ const open = (jobId: string, { key = service.main.token, query = '', headers = {
     headers: { Authorization: `Bearer ${key}`, ...headers },
   });
 
-/** Reads an event stream by the rules of the standard, until it ends or `enough` says so. */
+/** Parses a server-sent event stream until it ends or `isComplete` returns true. */
 async function eventsOf(
   response: Response,
-  enough: (events: SentEvent[]) => boolean = () => false,
+  isComplete: (events: SentEvent[]) => boolean = () => false,
 ): Promise<SentEvent[]> {
   const events: SentEvent[] = [];
   let text = '';
@@ -38,7 +38,7 @@ async function eventsOf(
       const data = field('data');
       if (data) events.push({ id: Number(field('id')), event: String(field('event')), data: JSON.parse(data) });
     }
-    if (enough(events)) break;
+    if (isComplete(events)) break;
   }
   return events;
 }
@@ -46,7 +46,7 @@ const setStatus = (id: string, status: string) =>
   service.run('UPDATE jobs SET status = ?, completed_at = ? WHERE id = ?', status, Date.now(), id);
 
 describe('GET /v1/jobs/{jobId}/events', () => {
-  it('tells the states and the rising progress of a job to its end', async () => {
+  it('sends the states and the rising progress of a job until it ends', async () => {
     const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://watched' } });
     await service.call('PUT', body.url, { key: null, body: await conversationFile(12) });
     const { jobId } = (await service.call('POST', '/v1/diarize', { body: { url: 'media://watched' } })).body;
@@ -80,9 +80,9 @@ describe('GET /v1/jobs/{jobId}/events', () => {
     }
   }, 120_000);
 
-  it('shows changes within seconds, and why a job failed', async () => {
+  it('sends changes within seconds, with the error of a failed job', async () => {
     await storeJob(service, { id: 'changing', status: 'created', metadata: { call: '1' } });
-    // The last id of a job that ended says nothing of this one.
+    // The last id of another, ended job is ignored.
     const response = await open('changing', { headers: { 'Last-Event-ID': '30000' } });
     expect(response.status).toBe(200);
     const events = eventsOf(response);
@@ -96,7 +96,7 @@ describe('GET /v1/jobs/{jobId}/events', () => {
     expect(body).toMatchObject({ metadata: { call: '1' }, output: { error: 'No speech.', code: 'no_speech' } });
   }, 30_000);
 
-  it('ends for many watchers at once when the job is canceled or deleted', async () => {
+  it('ends for all watchers when the job is canceled or deleted', async () => {
     for (const [id, end] of [
       ['end-cancel', () => service.call('POST', '/v1/jobs/end-cancel/cancel')],
       ['end-delete', () => service.call('DELETE', '/v1/jobs/end-delete')],
@@ -111,7 +111,7 @@ describe('GET /v1/jobs/{jobId}/events', () => {
     }
   }, 60_000);
 
-  it('keeps a quiet connection alive with comments', async () => {
+  it('keeps an idle connection open with comments', async () => {
     await storeJob(service, { id: 'quiet', status: 'pending' });
     const response = await open('quiet');
     let text = '';
@@ -132,9 +132,9 @@ describe('GET /v1/jobs/{jobId}/events', () => {
       (keyId: string) => service.run(`UPDATE api_keys SET scopes = 'jobs:write' WHERE id = ?`, keyId),
     ],
   ])(
-    'tells nothing more once the key is %s: it went on for a quarter of an hour',
-    async (how, change) => {
-      const id = `secret-${how}`;
+    'sends no more events once the key is %s',
+    async (keyChange, change) => {
+      const id = `secret-${keyChange}`;
       await storeJob(service, { id, status: 'pending' });
       const key = await service.newKey();
       const events = eventsOf(await open(encodeURIComponent(id), { key: key.token }));
@@ -145,7 +145,7 @@ describe('GET /v1/jobs/{jobId}/events', () => {
     40_000,
   );
 
-  it('is 404 for unknown jobs and those of others, and wants jobs:read', async () => {
+  it('answers 404 for unknown and foreign jobs, and requires jobs:read', async () => {
     const other = await service.newKey({ account: 'other' });
     const writer = await service.newKey({ scopes: ['jobs:write'] });
     await storeJob(service, { id: 'theirs', status: 'failed', accountId: other.accountId });

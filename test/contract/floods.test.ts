@@ -15,7 +15,7 @@ beforeAll(async () => {
   run = runSqlOn(service.db as unknown as Parameters<typeof runSqlOn>[0]);
 });
 afterAll(() => service?.stop());
-/** Windows begin with the minute of the clock. */
+/** Rate windows begin with the minute of the clock: no test may cross one. */
 beforeEach(() => vi.waitFor(() => expect(Date.now() % 60_000).toBeLessThan(50_000), 20_000), 30_000);
 
 async function newKey() {
@@ -25,30 +25,30 @@ async function newKey() {
 }
 
 let clients = 0;
-/** A client of its own. */
+/** An address that no other test uses. */
 const newAddress = () => `203.0.113.${++clients}`;
 
-interface Sent {
+interface RequestOptions {
   readonly address?: string;
   readonly key?: string;
   readonly method?: string;
   readonly body?: string;
 }
 
-async function send(path: string, { address = newAddress(), key, method = 'GET', body }: Sent = {}) {
+async function send(path: string, { address = newAddress(), key, method = 'GET', body }: RequestOptions = {}) {
   const headers: Record<string, string> = { 'CF-Connecting-IP': address };
   if (key !== undefined) headers.Authorization = `Bearer ${key}`;
   const response = await service.fetch(path, { method, headers, body });
   return { status: response.status, headers: response.headers, body: await response.text() };
 }
 
-async function statuses(count: number, path: string, sent: Sent = {}): Promise<number[]> {
+async function statuses(count: number, path: string, sent: RequestOptions = {}): Promise<number[]> {
   const all: number[] = [];
   for (let i = 0; i < count; i++) all.push((await send(path, sent)).status);
   return all;
 }
 
-it('refuses the address of a flooding client before it asks for a key, and no other', async () => {
+it('refuses only the address of a flooding client, before it checks the key', async () => {
   const address = newAddress();
   const before = await statuses(CLIENT_LIMIT, '/v1/test', { address });
   expect(new Set(before)).toEqual(new Set([401]));
@@ -64,7 +64,7 @@ it('refuses the address of a flooding client before it asks for a key, and no ot
   expect((await send('/v1/test')).status).toBe(401);
 }, 30_000);
 
-it('answers in the form of OpenAI at its addresses', async () => {
+it('answers with an OpenAI error on OpenAI routes', async () => {
   const address = newAddress();
   await statuses(CLIENT_LIMIT, '/v1/models', { address });
   const refused = await send('/v1/models', { address });
@@ -72,23 +72,26 @@ it('answers in the form of OpenAI at its addresses', async () => {
   expect(JSON.parse(refused.body).error).toMatchObject({ type: 'requests', code: 'rate_limit_exceeded' });
 }, 30_000);
 
-it('takes the addresses of one IPv6 network as one client', async () => {
+it('counts the addresses of one IPv6 /64 network as one client', async () => {
   for (let i = 0; i < CLIENT_LIMIT; i++) await send('/v1/test', { address: `2001:db8:0:7::${i + 1}` });
   expect((await send('/v1/test', { address: '2001:db8:0:7:ffff::1' })).status).toBe(429);
   expect((await send('/v1/test', { address: '2001:db8:0:8::1' })).status).toBe(401);
 }, 30_000);
 
-it('refuses a flooding key before its row and the body are read, and no other key of the account', async () => {
+it('refuses only a flooding key, before it reads its row or the body', async () => {
   const [flooding, other] = [await newKey(), await newKey()];
   const post = { method: 'POST', body: 'no JSON', key: flooding.token };
   expect(await statuses(KEY_LIMIT, '/v1/diarize', post)).toEqual(new Array(KEY_LIMIT).fill(400));
   expect(await statuses(1, '/v1/diarize', post)).toEqual([429]);
   await revokeKey(run, flooding.keyId, Date.now());
-  expect(await statuses(1, '/v1/test', { key: flooding.token }), 'its row would be revoked').toEqual([429]);
+  expect(
+    await statuses(1, '/v1/test', { key: flooding.token }),
+    'the limit is checked before the revoked row is read',
+  ).toEqual([429]);
   expect(await statuses(1, '/v1/test', { key: other.token })).toEqual([200]);
 }, 30_000);
 
-it('counts no forged token against the key that it names', async () => {
+it('does not count a forged token against the key that it names', async () => {
   const { token } = await newKey();
   const forged = `${token.slice(0, -4)}AAAA`;
   expect(new Set(await statuses(KEY_LIMIT + 2, '/v1/test', { key: forged }))).toEqual(new Set([401]));

@@ -22,7 +22,7 @@ const FORMATS = [
   'diarized_json',
 ];
 /** File name extensions that differ from the format's name. */
-const ENDINGS: Record<string, string> = {
+const EXTENSIONS: Record<string, string> = {
   audacity: 'txt',
   textgrid: 'TextGrid',
   pyannote: 'json',
@@ -55,7 +55,7 @@ const diarization = [
 ];
 
 describe('GET /v1/jobs/{jobId}/output', () => {
-  it('gives the stored output as JSON, byte for byte, also when no format is named', async () => {
+  it('returns the stored output byte for byte as json, also by default', async () => {
     const output = '{"diarization":[],"warning":"\\u00fc"}';
     await storeJob(service, { id: 'bytes', status: 'succeeded', output });
     expect(await textOf('bytes', 'json')).toBe(output);
@@ -63,7 +63,7 @@ describe('GET /v1/jobs/{jobId}/output', () => {
     expect([plain.status, plain.body]).toEqual([200, JSON.parse(output)]);
   });
 
-  it('gives the turns without overlap the names of the voices that match', async () => {
+  it('names the speakers of exclusive turns after the matching voiceprints', async () => {
     await store('named-alone', {
       diarization,
       exclusiveDiarization: [
@@ -79,7 +79,7 @@ describe('GET /v1/jobs/{jobId}/output', () => {
     expect(await textOf('named-alone', 'txt')).toBe('0.500  3.100  Ann\n3.100  4.000  SPEAKER_01\n');
   });
 
-  it('writes the turns in every format, as a file with its type', async () => {
+  it('writes the turns in every format, as an attachment of its type', async () => {
     await store('turns', { diarization, confidence: { score: [1, 2], resolution: 0.02 } });
     const expected: Record<string, string | RegExp> = {
       rttm:
@@ -102,18 +102,18 @@ describe('GET /v1/jobs/{jobId}/output', () => {
       expect(answer.status).toBe(200);
       expect(answer.headers.get('Content-Type')).toBe(TYPES[format]);
       expect(answer.headers.get('Content-Disposition')).toBe(
-        `attachment; filename="turns.${ENDINGS[format] ?? format}"`,
+        `attachment; filename="turns.${EXTENSIONS[format] ?? format}"`,
       );
       const text = await answer.text();
-      const wanted = expected[format];
-      if (wanted instanceof RegExp) expect(text).toMatch(wanted);
-      else if (format !== 'json') expect(text).toBe(wanted);
+      const expectedText = expected[format];
+      if (expectedText instanceof RegExp) expect(text).toMatch(expectedText);
+      else if (format !== 'json') expect(text).toBe(expectedText);
       const head = await service.call('HEAD', path('turns', format));
       expect([head.status, head.body, head.headers.get('Content-Type')]).toEqual([200, undefined, TYPES[format]]);
     }
   });
 
-  it('shows what was said where that is known, and turns without overlap where they were asked for', async () => {
+  it('writes text where there is a transcript, and exclusive turns when requested', async () => {
     const exclusiveDiarization = [{ speaker: 'SPEAKER_00', start: 0.5, end: 3.1 }];
     const turnLevelTranscription = [{ speaker: 'SPEAKER_00', start: 1, end: 2, text: 'Well,\n\n"yes" --> Zoë' }];
     await store('spoken', { diarization, exclusiveDiarization, turnLevelTranscription });
@@ -126,7 +126,7 @@ describe('GET /v1/jobs/{jobId}/output', () => {
     expect(await textOf('spoken', 'txt')).toBe('1.000  2.000  SPEAKER_00  Well, "yes" --> Zoë\n');
   });
 
-  it('shows the names of an identification, whatever is in them', async () => {
+  it('escapes the names of an identification in every format', async () => {
     const name = 'Zoë "Z",\n<Al>';
     const identification = [
       {
@@ -151,7 +151,7 @@ describe('GET /v1/jobs/{jobId}/output', () => {
     expect(await textOf('named', 'txt')).toContain('0.500  3.380  Zoë "Z", <Al>\n');
   });
 
-  it('gives a voiceprint as JSON alone: 400 on format for the others', async () => {
+  it('returns a voiceprint only as json, and 400 for other formats', async () => {
     await store('print', { voiceprint: 'AAAA' }, { kind: 'voiceprint' });
     expect(JSON.parse(await textOf('print', 'json'))).toEqual({ voiceprint: 'AAAA' });
     for (const format of FORMATS.slice(1)) {
@@ -161,7 +161,7 @@ describe('GET /v1/jobs/{jobId}/output', () => {
   });
 
   it.each(['text', '', 'RTTM', 'constructor', 'x'.repeat(3000)])(
-    'refuses the format %j and lists those there are',
+    'refuses the format %j and lists the known formats',
     async (format) => {
       await store(`known-${format.slice(0, 20)}`, { diarization });
       const answer = await service.call('GET', path(`known-${format.slice(0, 20)}`, format));
@@ -170,7 +170,7 @@ describe('GET /v1/jobs/{jobId}/output', () => {
     },
   );
 
-  it('is the same 404 for whatever has no output, before it looks at the format', async () => {
+  it('answers the same 404 for any job without output, before it checks the format', async () => {
     const other = await service.newKey({ account: 'other' });
     const error = { code: 'no_speech', message: 'No speech.' };
     for (const status of ['created', 'pending', 'running']) await storeJob(service, { id: `no-${status}`, status });
@@ -205,13 +205,13 @@ describe('GET /v1/jobs/{jobId}/output', () => {
     expect((await service.call('GET', path('foreign', 'json'), { key: other.token })).status).toBe(200);
   });
 
-  it('wants jobs:read', async () => {
+  it('requires jobs:read', async () => {
     const { token } = await service.newKey({ scopes: ['jobs:write', 'media:read'] });
     expect((await service.call('GET', path('turns', 'rttm'), { key: token })).status).toBe(403);
     expect((await service.call('GET', path('turns', 'rttm'), { key: null })).status).toBe(401);
   });
 
-  it('finds the turns of a day in an output of 140 MB', async () => {
+  it('extracts the turns of a day from an output of 140 MB', async () => {
     const turns = Array.from({ length: 50_000 }, (_, i) => ({
       speaker: `SPEAKER_0${i % 8}`,
       start: i * 1.7,
@@ -220,7 +220,8 @@ describe('GET /v1/jobs/{jobId}/output', () => {
     }));
     const track = `[${Array.from({ length: 4_320_000 }, () => '0.25').join(',')}]`;
     const tracks = [0, 1, 2, 3, 4].map((speaker) => `"SPEAKER_0${speaker}":${track}`);
-    const output = `{"diarization":${JSON.stringify(turns)},"speakerProbability":{"score":{${tracks.join(',')}},"resolution":0.02},"warning":"x"}`;
+    const probability = `{"score":{${tracks.join(',')}},"resolution":0.02}`;
+    const output = `{"diarization":${JSON.stringify(turns)},"speakerProbability":${probability},"warning":"x"}`;
     expect(output.length).toBeGreaterThan(110_000_000);
     await storeJob(service, { id: 'day', status: 'succeeded', output });
     const rows = (await textOf('day', 'rttm')).split('\n');

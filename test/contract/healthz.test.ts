@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-it('tells without a key whether jobs are taken', async () => {
+it('reports without a key whether the service accepts jobs', async () => {
   const health = () => service.call('GET', '/healthz', { key: null });
   expect(await health()).toMatchObject({ status: 200, body: { status: 'ok' } });
   expect((await service.call('POST', '/healthz', { key: null })).status).toBe(405);

@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-/** Nothing answers there: the job fails later, which is no business of these tests. */
+/** No server listens on this port: the job fails after the assertions of these tests. */
 const SOURCE = 'http://127.0.0.1:9/recording.wav';
 const post = (body: CallOptions['body'], options: CallOptions = {}) =>
   service.call('POST', '/v1/diarize', { body, ...options });
@@ -16,7 +16,7 @@ describe('Idempotency-Key', () => {
   const withKey = (key: string, body: CallOptions['body'], options: CallOptions = {}) =>
     post(body, { headers: { 'Idempotency-Key': key }, ...options });
 
-  it('gives the same job for the same request, however it is spelled', async () => {
+  it('returns the same job for an equal request with other field order and ignored fields', async () => {
     const first = await withKey('order-1', { url: SOURCE, exclusive: true });
     const again = await withKey('order-1', { exclusive: true, url: SOURCE, model: null, unknown: 1 });
     expect(first.status).toBe(200);
@@ -24,19 +24,19 @@ describe('Idempotency-Key', () => {
     expect(again.body.jobId).toBe(first.body.jobId);
   });
 
-  it('gives one job to calls that race', async () => {
+  it('creates one job for concurrent requests', async () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => withKey('race', { url: SOURCE })));
     expect(new Set(answers.map(({ body }) => body.jobId)).size).toBe(1);
   });
 
-  it('is refused with another body: 409', async () => {
+  it('answers 409 for another body', async () => {
     await withKey('order-2', { url: SOURCE });
     const answer = await withKey('order-2', { url: SOURCE, exclusive: true });
     expect(answer.status).toBe(409);
     expect(answer.body).toEqual({ requestId: answer.headers.get('X-Request-Id'), message: expect.any(String) });
   });
 
-  it('belongs to its account', async () => {
+  it('is separate for each account', async () => {
     const other = await service.newKey({ account: 'another' });
     const first = await withKey('shared', { url: SOURCE });
     const second = await withKey('shared', { url: SOURCE, exclusive: true }, { key: other.token });
@@ -51,7 +51,7 @@ describe('Idempotency-Key', () => {
     expect(faultyFields(await withKey('a\u00e9', { url: SOURCE }))).toEqual(['Idempotency-Key']);
   });
 
-  it('gives its job also where that has taken the credit: no 402, and 409 with another body', async () => {
+  it('returns its job, or 409 for another body, also without remaining credit', async () => {
     const { accountId, token: key } = await service.newKey({ account: 'spent', creditSeconds: 20 });
     const headers = { 'Idempotency-Key': 'lost answer' };
     const again = (body: object) => service.call('POST', '/v1/diarize', { key, headers, body });

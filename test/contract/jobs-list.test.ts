@@ -11,7 +11,7 @@ afterAll(() => service?.stop());
 const list = (query = '', key?: string, path = '/v2/jobs') => service.call('GET', `${path}${query}`, { key });
 const ids = (body: { items: { id: string }[] }) => body.items.map(({ id }) => id);
 
-/** All pages of a list, as a client follows them. */
+/** Ids of all pages, read by following the cursors. */
 async function pages(query: string, key: string): Promise<string[][]> {
   const found: string[][] = [];
   for (let cursor: string | null = ''; cursor !== null; ) {
@@ -30,7 +30,7 @@ describe('GET /v2/jobs', () => {
     expect([answer.status, answer.body]).toEqual([200, { items: [], nextCursor: null }]);
   });
 
-  it('shows ten jobs, newest first, with id, status and time alone; also at /v1/jobs', async () => {
+  it('lists ten jobs with id, status and time, newest first; also at /v1/jobs', async () => {
     const { token, accountId } = await service.newKey({ account: 'ten' });
     for (let i = 0; i < 12; i++) {
       await storeJob(service, { id: `ten-${i}`, status: 'running', accountId, createdAt: 1_750_000_000_000 + i });
@@ -49,7 +49,7 @@ describe('GET /v2/jobs', () => {
     expect((await list('?status=&cursor=&limit=', token)).status).toBe(400);
   });
 
-  it('pages by the position of a job: neither new jobs nor jobs of the same moment shift it', async () => {
+  it('keeps page positions when jobs are added, deleted or have equal times', async () => {
     const { token, accountId } = await service.newKey({ account: 'stable' });
     const createdAt = 1_750_000_000_000;
     for (const id of ['a', 'b', 'c', 'd'])
@@ -62,14 +62,14 @@ describe('GET /v2/jobs', () => {
     expect(ids((await list('', token)).body)).toEqual(['s-new', 's-d', 's-b', 's-a']);
   });
 
-  it('shows one status alone when it is asked for', async () => {
+  it('filters by status', async () => {
     const { token, accountId } = await service.newKey({ account: 'states' });
     const states = ['created', 'pending', 'running', 'succeeded', 'failed', 'canceled'];
     for (const status of states) await storeJob(service, { id: `state-${status}`, status, accountId });
     for (const status of states) expect(await pages(`status=${status}`, token)).toEqual([[`state-${status}`]]);
   });
 
-  it('is private to the account, and so are its cursors', async () => {
+  it('lists only jobs of the account and refuses foreign or changed cursors', async () => {
     const mine = await service.newKey({ account: 'mine' });
     const theirs = await service.newKey({ account: 'theirs' });
     for (const i of [1, 2, 3]) {
@@ -93,7 +93,7 @@ describe('GET /v2/jobs', () => {
     expect(nextCursor).not.toContain(mine.accountId);
   });
 
-  it('reads a whole number that is written with decimals: clients whose numbers are floats were refused', async () => {
+  it('accepts a limit written as a float with a zero fraction', async () => {
     const { token } = await service.newKey({ account: 'floats' });
     expect((await list('?limit=10.0', token)).status).toBe(200);
     expect((await list('?limit=100.00', token)).status).toBe(200);
@@ -107,14 +107,14 @@ describe('GET /v2/jobs', () => {
     },
   );
 
-  it('tells all faults at once', async () => {
+  it('reports all faulty parameters together', async () => {
     const answer = await list(`?limit=0&status=done&cursor=${'x'.repeat(2000)}`);
     expect(faultyFields(answer).sort()).toEqual(['cursor', 'limit', 'status']);
     expect(faultyFields(await list('?limit=0&cursor=x')).sort()).toEqual(['cursor', 'limit']);
     expect(JSON.stringify(answer.body)).toContain('created, pending, running');
   });
 
-  it('wants a key with jobs:read', async () => {
+  it('requires a key with jobs:read', async () => {
     const { token } = await service.newKey({ scopes: ['jobs:write'] });
     for (const path of ['/v1/jobs', '/v2/jobs']) {
       expect((await list('', token, path)).status).toBe(403);

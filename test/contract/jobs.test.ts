@@ -18,13 +18,14 @@ interface StoredJob {
   readonly accountId?: string;
 }
 
-/** Puts a job into a state by the database: states that take hours, or another job's luck, to reach. */
+/** Writes a job in a given state to the database: the API reaches some states only after hours or failures. */
 async function put(job: StoredJob): Promise<void> {
   const { id, status, completedAt = null, output, error } = job;
   const outputKey = output === undefined ? null : `outputs/${id}.json`;
   if (outputKey && output !== undefined) await service.bucket.put(outputKey, output);
   await service.run(
-    `INSERT INTO jobs (id, account_id, kind, status, request, created_at, updated_at, completed_at, output_key, error_code, error_message)
+    `INSERT INTO jobs (id, account_id, kind, status, request, created_at, updated_at, completed_at, output_key,
+       error_code, error_message)
      VALUES (?, ?, 'diarize', ?, '{"url":"https://example.com"}', 1750000000123, 1750000005000, ?, ?, ?, ?)`,
     id,
     job.accountId ?? service.main.accountId,
@@ -39,14 +40,14 @@ const read = (id: string, key?: string) => service.call('GET', `/v1/jobs/${id}`,
 const TIMES = { createdAt: '2025-06-15T15:06:40.123Z', updatedAt: '2025-06-15T15:06:45.000Z' };
 
 describe('GET /v1/jobs/{jobId}', () => {
-  it.each(['created', 'pending', 'running'])('tells a %s job, without output', async (status) => {
+  it.each(['created', 'pending', 'running'])('returns a %s job without output', async (status) => {
     await put({ id: `job-${status}`, status });
     const answer = await read(`job-${status}`);
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({ jobId: `job-${status}`, status, ...TIMES });
   });
 
-  it('gives the stored output of a success, byte for byte', async () => {
+  it('returns the stored output of a successful job byte for byte', async () => {
     const output = '{"diarization":[{"speaker":"SPEAKER_00","start":1.245,"end":3.38}],"warning":"\\u00fc"}';
     await put({ id: 'job-ok', status: 'succeeded', completedAt: Date.now(), output });
     const answer = await fetch(`${service.url}/v1/jobs/job-ok`, {
@@ -58,7 +59,7 @@ describe('GET /v1/jobs/{jobId}', () => {
     expect(JSON.parse(text)).toEqual({ jobId: 'job-ok', status: 'succeeded', ...TIMES, output: JSON.parse(output) });
   });
 
-  it('passes a large output through', async () => {
+  it('returns a large output completely', async () => {
     const score = Array.from({ length: 2_000_000 }, (_, i) => i % 101);
     const output = JSON.stringify({ diarization: [], confidence: { score, resolution: 0.02 } });
     await put({ id: 'job-large', status: 'succeeded', completedAt: Date.now(), output });
@@ -67,7 +68,7 @@ describe('GET /v1/jobs/{jobId}', () => {
     expect(body.output.confidence.score.at(-1)).toBe(score.at(-1));
   });
 
-  it.each(['failed', 'canceled'])('gives error and code of a %s job', async (status) => {
+  it.each(['failed', 'canceled'])('returns error and code of a %s job', async (status) => {
     const error = { code: 'source_not_found', message: 'The recording was not found.' };
     await put({ id: `job-${status}`, status, completedAt: Date.now(), error });
     const { body } = await read(`job-${status}`);
@@ -79,13 +80,13 @@ describe('GET /v1/jobs/{jobId}', () => {
     });
   });
 
-  it.each(['failed', 'canceled'])('tells nothing of the error of a %s job after 24 hours', async (status) => {
+  it.each(['failed', 'canceled'])('omits the error of a %s job after 24 hours', async (status) => {
     const error = { code: 'source_not_found', message: 'The recording was not found.' };
     await put({ id: `old-${status}`, status, completedAt: Date.now() - 24 * HOUR_MS, error });
     expect((await read(`old-${status}`)).body).toEqual({ jobId: `old-${status}`, status, ...TIMES });
   });
 
-  it('leaves output out, never null, once it is past its 24 hours, swept or not', async () => {
+  it('omits an output older than 24 hours, also before the sweep', async () => {
     await put({
       id: 'job-past',
       status: 'succeeded',
@@ -107,7 +108,7 @@ describe('GET /v1/jobs/{jobId}', () => {
     expect((await read('job-fresh')).body.output).toEqual({ diarization: [] });
   });
 
-  it('is the same 404 for unknown jobs and those of others', async () => {
+  it('answers the same 404 for unknown and foreign jobs', async () => {
     const other = await service.newKey({ account: 'other' });
     await put({
       id: 'job-foreign',
@@ -127,7 +128,7 @@ describe('GET /v1/jobs/{jobId}', () => {
     }
   });
 
-  it('takes trailing slashes and HEAD', async () => {
+  it('accepts trailing slashes and HEAD', async () => {
     await put({ id: 'job-slash', status: 'succeeded', completedAt: Date.now(), output: '{"diarization":[]}' });
     expect((await read('job-slash/')).body.output).toEqual({ diarization: [] });
     const head = await service.call('HEAD', '/v1/jobs/job-slash');

@@ -13,7 +13,7 @@ afterAll(() => service?.stop());
 const status = async (key: string | null, path = '/v1/test', method = 'GET', body?: object) =>
   (await service.call(method, path, { key, body })).status;
 
-/** A token with the claims of a real key, changed. */
+/** A token with the claims of a real key and the given changes. */
 async function forge(change: {
   claims?: Record<string, unknown>;
   alg?: string;
@@ -36,23 +36,23 @@ async function forge(change: {
 }
 
 describe('a key works', () => {
-  it('and GET /v1/test says so', async () => {
+  it('and GET /v1/test answers 200', async () => {
     const answer = await service.call('GET', '/v1/test');
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({ status: 'OK', message: expect.stringMatching(/\w/) });
     expect(await service.call('GET', '/v1/test/')).toMatchObject({ status: 200, body: answer.body });
-    // What a key gets is kept by nobody in between.
+    // No cache may store an answer to a key.
     expect(answer.headers.get('Cache-Control')).toBe('no-store');
     expect((await service.call('GET', '/v1/test', { key: 'bad' })).headers.get('Cache-Control')).toBe('no-store');
   });
 
-  it('without any scope at /v1/test alone', async () => {
+  it('without any scope only at /v1/test', async () => {
     const { token } = await service.newKey({ scopes: [] });
     expect(await status(token)).toBe(200);
     expect(await status(token, '/v1/jobs/x')).toBe(403);
   });
 
-  it('beside other keys of the account: rotation', async () => {
+  it('while another key of the account is revoked', async () => {
     const old = await service.newKey({ account: 'rotating' });
     const next = await service.newKey({ account: 'rotating' });
     expect([await status(old.token), await status(next.token)]).toEqual([200, 200]);
@@ -67,17 +67,17 @@ describe('a key works', () => {
     expect(await status(past)).toBe(401);
   });
 
-  it('whatever the case of the word Bearer', async () => {
+  it('with any letter case of the word Bearer', async () => {
     const headers = { Authorization: `bearer ${service.main.token}` };
     expect((await service.call('GET', '/v1/test', { key: null, headers })).status).toBe(200);
   });
 
-  it('is probed with GET /v1/voiceprint', async () => {
+  it('and GET /v1/voiceprint distinguishes it from a bad key', async () => {
     expect([404, 405]).toContain(await status(service.main.token, '/v1/voiceprint'));
     expect(await status('bad', '/v1/voiceprint')).toBe(401);
   });
 
-  it('is a JWT', () => {
+  it('and is a JWT with account and key id', () => {
     const [header, payload] = service.main.token.split('.').map((part) => Buffer.from(part, 'base64url').toString());
     expect(JSON.parse(header)).toEqual({ alg: 'HS256', typ: 'JWT' });
     expect(JSON.parse(payload)).toMatchObject({ sub: service.main.accountId, jti: service.main.keyId });
@@ -85,7 +85,7 @@ describe('a key works', () => {
 });
 
 describe('scopes', () => {
-  it('jobs:write creates, jobs:read reads, media:write uploads; none does the work of another', async () => {
+  it('jobs:write only creates, jobs:read only reads, media:write only uploads', async () => {
     const tokenWith = async (...scopes: Scope[]) => (await service.newKey({ scopes })).token;
     const calls = [
       ['/v1/diarize', 'POST', { url: 'http://127.0.0.1:9/a.wav' }],
@@ -116,14 +116,14 @@ describe('scopes', () => {
     ['media:write', 'POST', '/v1/media/input'],
     ['stream:read', 'GET', '/v1/live/unknown'],
     ['stream:write', 'POST', '/v1/live'],
-  ])('%s alone opens %s %s: all others together do not', async (scope, method, path) => {
+  ])('only %s allows %s %s', async (scope, method, path) => {
     const statusWith = async (scopes: readonly Scope[]) =>
       status((await service.newKey({ scopes })).token, path, method, method === 'POST' ? {} : undefined);
     expect(await statusWith(SCOPES.filter((other) => other !== scope))).toBe(403);
     expect([200, 201, 400, 404]).toContain(await statusWith([scope]));
   });
 
-  it('cannot be had by a token that claims more than its row', async () => {
+  it('are those of the stored row, not those of the token', async () => {
     const { keyId } = await service.newKey({ scopes: ['jobs:read'] });
     const token = await forge({ claims: { jti: keyId, scope: 'jobs:read jobs:write' } });
     expect(await status(token, '/v1/diarize', 'POST', { url: 'http://127.0.0.1:9/a.wav' })).toBe(403);
@@ -131,9 +131,9 @@ describe('scopes', () => {
 });
 
 describe('a bad key is refused: 401', () => {
-  it('a true copy works, so that the cases below fail for their own reason', async () => {
+  it('except a correctly signed token, which proves the cases below', async () => {
     expect(await status(await forge({}))).toBe(200);
-    const aheadSeconds = 30; // of a clock that differs
+    const aheadSeconds = 30; // allowed clock skew
     expect(await status(await forge({ claims: { iat: Math.floor(Date.now() / 1000) + aheadSeconds } }))).toBe(200);
   });
 
@@ -141,7 +141,7 @@ describe('a bad key is refused: 401', () => {
     ['no token', ''],
     ['not a JWT', 'secret'],
     ['three dots', '..'],
-    ['an endless one', 'a'.repeat(5000)],
+    ['a very long token', 'a'.repeat(5000)],
   ])('%s', async (_name, token) => {
     expect(await status(token)).toBe(401);
   });
@@ -150,14 +150,14 @@ describe('a bad key is refused: 401', () => {
     ['another scheme', () => `Token ${service.main.token}`],
     ['a key without a scheme', () => service.main.token],
     ['a scheme without a key', () => 'Bearer'],
-  ])('%s: it is told how a key is sent, as it was called a wrong one', async (_name, value) => {
+  ])('%s: the message explains how to send a key', async (_name, value) => {
     const answer = await service.call('GET', '/v1/test', { key: null, headers: { Authorization: value() } });
     expect(answer).toMatchObject({ status: 401, body: { message: expect.stringContaining('Authorization: Bearer') } });
     // RFC 6750 §3.1: no error code where no bearer token was sent.
     expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer realm="rollcall"');
   });
 
-  it('a key that did work once is told that it may be revoked or expired, not that it never was one', async () => {
+  it('a revoked or expired key, with a message that names both causes', async () => {
     const { token, keyId } = await service.newKey();
     await revokeKey(service.run, keyId, Date.now());
     const { token: expired } = await service.newKey({ expiresAt: Date.now() - 2000 });
@@ -170,7 +170,7 @@ describe('a bad key is refused: 401', () => {
 
   it.each([
     ['another secret', { secret: new Uint8Array(32).fill(1) }],
-    ['another algorithm of the same secret', { alg: 'HS512' }],
+    ['another algorithm with the same secret', { alg: 'HS512' }],
     ['another type', { typ: 'upload+jwt' }],
     ['another issuer', { claims: { iss: 'someone' } }],
     ['another audience', { claims: { aud: 'rollcall:media' } }],
@@ -180,7 +180,7 @@ describe('a bad key is refused: 401', () => {
     ['no key id', { claims: { jti: undefined } }],
     ['no scopes', { claims: { scope: undefined } }],
     ['an expiry in the past', { claims: { exp: 1_600_000_000 } }],
-    ['a time of issue that is to come', { claims: { iat: Math.floor(Date.now() / 1000) + 3600 } }],
+    ['a time of issue in the future', { claims: { iat: Math.floor(Date.now() / 1000) + 3600 } }],
   ])('%s', async (_name, change) => {
     expect(await status(await forge(change))).toBe(401);
   });
@@ -210,7 +210,7 @@ describe('a bad key is refused: 401', () => {
   });
 });
 
-it('no key appears in the log', async () => {
+it('no key or signing key appears in the log', async () => {
   await service.call('GET', `/v1/${service.main.token}`);
   await expect.poll(() => service.log()).toContain('"event":"request"');
   expect(service.log()).not.toContain(service.main.token);

@@ -27,12 +27,12 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 let accounts = 0;
-/** An account of the test's own, so that its open streams and its bill are its own. */
+/** A new account for one test, because open streams and usage count per account. */
 const newAccount = (extra: object = {}) => service.newKey({ account: `streams-${++accounts}`, ...extra });
 const create = (key: string, body?: object, headers = {}) => service.call('POST', '/v1/live', { key, body, headers });
 const read = (id: string, key: string): Promise<Answer> => service.call('GET', `/v1/live/${id}`, { key });
 
-/** How the service answers an upgrade: 101 for a connection, which is closed at once. */
+/** Status of the answer to an upgrade; 101 for a connection, which is closed immediately. */
 async function upgrade(url: string, origin?: string): Promise<number> {
   try {
     (await connect(url, origin)).socket.close();
@@ -43,7 +43,7 @@ async function upgrade(url: string, origin?: string): Promise<number> {
   }
 }
 
-/** The answer to a handshake with these headers, as they are. */
+/** The answer to a handshake with exactly these headers. */
 function handshake(url: string, headers: Record<string, string | undefined>) {
   const sent = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
@@ -68,7 +68,7 @@ const voiceprint = (dimension = 192, embeddingId = 'embedder-v5') =>
   encodeVoiceprint({ embeddingId, embedding: new Float32Array(dimension).fill(1), secondsAlone: 10 });
 
 describe('POST /v1/live', () => {
-  it('gives an id and a WebSocket address of this origin with a signed token, and no more', async () => {
+  it('returns only an id and a WebSocket address of this origin with a signed token', async () => {
     const { token: key } = await newAccount();
     const { status, body } = await create(key, {});
     expect(status).toBe(200);
@@ -82,17 +82,17 @@ describe('POST /v1/live', () => {
     expect(body.url).not.toContain(key);
   });
 
-  it('takes no body at all, with and without a Content-Type, and null for every option', async () => {
+  it('accepts a missing body and null for every option', async () => {
     const { token: key } = await newAccount();
     const headers = { Authorization: `Bearer ${key}` };
     const bare = await fetch(`${service.url}/v1/live`, { method: 'POST', headers });
     expect(bare.status).toBe(200);
-    // What aiohttp says of no body; it got 415.
+    // aiohttp sends application/octet-stream with a missing body.
     for (const type of ['application/json', 'application/octet-stream'])
       expect((await create(key, undefined, { 'Content-Type': type })).status, type).toBe(200);
     const typed = { 'Content-Type': 'application/octet-stream' };
     expect((await service.call('POST', '/v1/live', { key, body: bytes('{}'), headers: typed })).status).toBe(415);
-    const none = {
+    const nullOptions = {
       corrections: null,
       resume: null,
       voiceprints: null,
@@ -103,11 +103,11 @@ describe('POST /v1/live', () => {
       latency: null,
       model: null,
     };
-    const { body } = await create(key, { ...none, unknown: 1 });
+    const { body } = await create(key, { ...nullOptions, unknown: 1 });
     expect((await read(body.id, key)).body.input).toEqual({});
   });
 
-  it('finds every faulty option at once', async () => {
+  it('reports every faulty option together', async () => {
     const good = { label: 'Ann', voiceprint: voiceprint() };
     const answer = await create(service.main.token, {
       voiceprints: [good, { ...good }, { label: 'SPEAKER_00', voiceprint: voiceprint(8) }, { label: 'Bob' }],
@@ -152,7 +152,7 @@ describe('POST /v1/live', () => {
     expect(faultyFields(answer)).toContain(field);
   });
 
-  it('takes fifty voiceprints and no more', async () => {
+  it('accepts at most fifty voiceprints', async () => {
     const { token: key } = await newAccount();
     const people = (count: number) =>
       Array.from({ length: count }, (_, i) => ({ label: `Person ${i}`, voiceprint: voiceprint() }));
@@ -160,19 +160,19 @@ describe('POST /v1/live', () => {
     expect(faultyFields(await create(key, { voiceprints: people(51) }))).toEqual(['voiceprints']);
   });
 
-  it('wants stream:write and something to pay with; GET wants stream:read', async () => {
+  it('requires stream:write and credit; GET requires stream:read', async () => {
     const { token: reader } = await service.newKey({ scopes: ['stream:read', 'jobs:write'] });
     const { token: writer } = await service.newKey({ scopes: ['stream:write', 'jobs:read'] });
-    const { token: poor } = await newAccount({ creditSeconds: 19 });
+    const { token: unfunded } = await newAccount({ creditSeconds: 19 });
     expect((await create(reader, {})).status).toBe(403);
-    expect((await create(poor, {})).status).toBe(402);
+    expect((await create(unfunded, {})).status).toBe(402);
     expect((await service.call('POST', '/v1/live', { key: null, body: {} })).status).toBe(401);
     const { body } = await create(writer, {});
     expect((await read(body.id, writer)).status).toBe(403);
     expect((await read(body.id, reader)).status).toBe(200);
   });
 
-  it('lets an account have ten streams open, exactly, until one ends', async () => {
+  it('allows an account exactly ten open streams', async () => {
     const { token: key } = await newAccount();
     const answers = await Promise.all(Array.from({ length: 30 }, () => create(key, {})));
     const opened = answers.filter(({ status }) => status === 200);
@@ -194,16 +194,19 @@ describe('POST /v1/live', () => {
 });
 
 describe('GET /v1/live/{id}', () => {
-  it('tells the state, its times and what was asked for, without voiceprints', async () => {
+  it('returns the state, its times and the options without voiceprints', async () => {
     const { token: key } = await newAccount();
-    const asked = { sampleRate: 8000, encoding: 'pcm_s16le', latency: 500, maxSpeakers: 3, model: 'community-1' };
-    const { body } = await create(key, { ...asked, voiceprints: [{ label: 'Ann Secret', voiceprint: voiceprint() }] });
+    const options = { sampleRate: 8000, encoding: 'pcm_s16le', latency: 500, maxSpeakers: 3, model: 'community-1' };
+    const { body } = await create(key, {
+      ...options,
+      voiceprints: [{ label: 'Ann Secret', voiceprint: voiceprint() }],
+    });
     expect((await read(body.id, key)).body).toEqual({
       id: body.id,
       status: 'created',
       startedAt: null,
       completedAt: null,
-      input: asked,
+      input: options,
     });
     const client = await connect(body.url);
     const running = (await read(body.id, key)).body;
@@ -220,7 +223,7 @@ describe('GET /v1/live/{id}', () => {
     expect(service.log()).not.toContain(new URL(body.url).searchParams.get('token'));
   });
 
-  it('answers one 404 for unknown streams and those of others', async () => {
+  it('answers the same 404 for unknown and foreign streams', async () => {
     const { body } = await create((await newAccount()).token, {});
     const { token: stranger } = await newAccount();
     const answers = [await read(body.id, stranger), await read(randomUUID(), stranger), await read('x', stranger)];
@@ -231,33 +234,33 @@ describe('GET /v1/live/{id}', () => {
 });
 
 describe('the voiceprints of a stream', () => {
-  /** Everything that the Durable Objects of the service have on disk, as one text. */
-  function stored(): string {
+  /** All files of the service's Durable Objects as one text. */
+  function storedText(): string {
     const folder = join(service.stateDir, 'v3', 'do');
     const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
     return files.map((file) => readFileSync(join(file.parentPath, file.name), 'latin1')).join('\n');
   }
 
-  it('are with its object while it lasts, and nowhere afterwards', async () => {
+  it('are stored by its object only until the stream ends', async () => {
     const { token: key } = await newAccount();
     const { body } = await create(key, { voiceprints: [{ label: 'Zoe-4711', voiceprint: voiceprint() }] });
-    await expect.poll(stored).toContain('Zoe-4711');
+    await expect.poll(storedText).toContain('Zoe-4711');
     const client = await connect(body.url);
     client.send(END_OF_STREAM);
     await client.closed;
-    await expect.poll(stored, { timeout: 20_000 }).not.toContain('Zoe-4711');
+    await expect.poll(storedText, { timeout: 20_000 }).not.toContain('Zoe-4711');
   });
 });
 
 describe('the address of a stream', () => {
-  it('lets one of a hundred connections in that race for it', async () => {
+  it('accepts one of a hundred concurrent connections', async () => {
     const { body } = await create((await newAccount()).token, {});
     const answers = await Promise.all(Array.from({ length: 100 }, () => upgrade(body.url)));
     expect(answers.filter((status) => status === 101)).toHaveLength(1);
     expect(answers.filter((status) => status === 401)).toHaveLength(99);
   });
 
-  it('is used up by the connection, while it lasts and after it', async () => {
+  it('answers 401 to a second connection, also after the first has closed', async () => {
     const { body } = await create((await newAccount()).token, {});
     const client = await connect(body.url);
     expect(await upgrade(body.url)).toBe(401);
@@ -266,7 +269,7 @@ describe('the address of a stream', () => {
     expect(await upgrade(body.url)).toBe(401);
   });
 
-  it('says to whoever comes back with it that a stream has one connection, as it was called no valid address', async () => {
+  it('explains in its 401 that a stream has one connection', async () => {
     const { body } = await create((await newAccount()).token, {});
     expect(await upgrade(body.url)).toBe(101);
     const answer = await handshake(body.url, GOOD_HANDSHAKE);
@@ -276,7 +279,7 @@ describe('the address of a stream', () => {
     expect(unknown.body.message).toBe(answer.body.message);
   });
 
-  it('is nothing without its own token', async () => {
+  it('answers 401 without the token of its stream', async () => {
     const { token: key } = await newAccount();
     const [one, two] = [(await create(key, {})).body, (await create(key, {})).body];
     const other = new URL(one.url);
@@ -295,7 +298,7 @@ describe('the address of a stream', () => {
     expect(await upgrade(two.url)).toBe(101);
   });
 
-  it('may be that of one origin for browsers, where the key says so; without the header it connects', async () => {
+  it('allows only the origins of the key, and clients without an Origin header', async () => {
     const origins = ['https://a.example', 'https://b.example:8443'];
     const { token: key } = await newAccount({ origins });
     const [one, two, three] = [(await create(key)).body, (await create(key)).body, (await create(key)).body];
@@ -311,14 +314,14 @@ describe('the address of a stream', () => {
     expect(await upgrade(anywhere.url, 'https://c.example')).toBe(101);
   });
 
-  it('answers 426 to a plain GET, which costs the token nothing', async () => {
+  it('answers 426 to a plain GET, which does not use up the token', async () => {
     const { body } = await create((await newAccount()).token, {});
     const plain = await service.call('GET', body.url.replace(/^ws/, 'http'), { key: null });
     expect(plain).toMatchObject({ status: 426, body: { requestId: expect.stringMatching(UUID) } });
     expect(await upgrade(body.url)).toBe(101);
   });
 
-  it('is not spent by a faulty handshake: 426 or 400, and the right one still connects', async () => {
+  it('answers 426 or 400 to a faulty handshake, which does not use up the token', async () => {
     const { body } = await create((await newAccount()).token, {});
     const faults: [Record<string, string | undefined>, number][] = [
       [{ 'Sec-WebSocket-Version': undefined }, 426],
@@ -340,7 +343,7 @@ describe('the address of a stream', () => {
     expect(await upgrade(body.url)).toBe(101);
   });
 
-  it('expires unused: 401, and the stream ends as an error that is not billed', async () => {
+  it('answers 401 when it has expired unused; the stream ends as an unbilled error', async () => {
     const { token: key } = await newAccount();
     const { body } = await create(key, {});
     await sleep(TOKEN_SECONDS * 1000 + 100);
@@ -367,7 +370,7 @@ describe('billing (contract §7)', () => {
     return body.id as string;
   };
 
-  it('takes the received audio, at least 20 s, also from one who hangs up, and nothing without a frame', {
+  it('bills received audio, at least 20 s, also after a disconnect; nothing without a frame', {
     timeout: 60_000,
   }, async () => {
     const { accountId, token: key } = await newAccount({ creditSeconds: 100 });
@@ -382,7 +385,7 @@ describe('billing (contract §7)', () => {
     expect(await credit(accountId)).toBe(38.5);
   });
 
-  it('records but does not charge a subscriber', async () => {
+  it('records the usage of a subscriber without charging credit', async () => {
     const { accountId, token: key } = await newAccount({ creditSeconds: 0, subscribe: true });
     const id = await run(key, 1, (client) => client.send(END_OF_STREAM));
     expect(await billed(id)).toHaveLength(1);
@@ -390,21 +393,22 @@ describe('billing (contract §7)', () => {
   });
 });
 
-it('a sweep ends open streams that nothing else has ended, whether their objects know of them or not', async () => {
+it('a sweep ends abandoned streams, with or without a Durable Object', async () => {
   const { accountId, token: key } = await newAccount();
-  const [forgotten, fresh] = [(await create(key, {})).body.id, (await create(key, {})).body.id];
-  await service.run('UPDATE live_streams SET created_at = 0 WHERE id = ?', forgotten);
-  const lost = randomUUID();
-  const row = `INSERT INTO live_streams (id, account_id, status, input, created_at, started_at) VALUES (?, ?, 'running', '{}', 0, 0)`;
-  await service.run(row, lost, accountId);
+  const [abandoned, fresh] = [(await create(key, {})).body.id, (await create(key, {})).body.id];
+  await service.run('UPDATE live_streams SET created_at = 0 WHERE id = ?', abandoned);
+  const withoutObject = randomUUID();
+  const row = `INSERT INTO live_streams (id, account_id, status, input, created_at, started_at)
+    VALUES (?, ?, 'running', '{}', 0, 0)`;
+  await service.run(row, withoutObject, accountId);
   await service.runScheduled('*/5 * * * *');
-  expect((await read(lost, key)).body).toMatchObject({ status: 'error', completedAt: expect.any(String) });
-  await expect.poll(async () => (await read(forgotten, key)).body.status, { timeout: 3000 }).toBe('error');
+  expect((await read(withoutObject, key)).body).toMatchObject({ status: 'error', completedAt: expect.any(String) });
+  await expect.poll(async () => (await read(abandoned, key)).body.status, { timeout: 3000 }).toBe('error');
   expect((await read(fresh, key)).body.status).toBe('created');
   expect((await service.call('GET', '/v1/usage', { key })).body.totals.jobs).toBe(0);
 });
 
-it('a sweep that has a stream looked after leaves one that goes on as it is', async () => {
+it('a sweep does not end an old stream that still receives audio', async () => {
   const { token: key } = await newAccount();
   const { body } = await create(key, {});
   const client = await connect(body.url);
@@ -420,23 +424,25 @@ it('a sweep that has a stream looked after leaves one that goes on as it is', as
   expect((await service.call('GET', '/v1/usage', { key })).body.totals).toMatchObject({ jobs: 1, billedSeconds: 20 });
 });
 
-it('a stream that goes on with a frame now and then ends after a day, billed with what it received', {
+it('a stream ends at its time limit and is billed for the received audio', {
   timeout: 60_000,
 }, async () => {
-  // Long enough for the models to be loaded on a busy machine, before which no frame is received.
+  // No frame is received before the models are loaded, which takes seconds on a busy machine.
   const connectedSeconds = 8;
-  const shortDays = await startContractService({ LIVE_CONNECTED_SECONDS: String(connectedSeconds) });
+  const limitedService = await startContractService({ LIVE_CONNECTED_SECONDS: String(connectedSeconds) });
   try {
-    const { body } = await shortDays.call('POST', '/v1/live', { body: {} });
+    const { body } = await limitedService.call('POST', '/v1/live', { body: {} });
     const client = await connect(body.url);
     const frames = setInterval(() => client.send(frameOf(0)), 500);
     expect(await client.closed).toEqual({ code: 1000, reason: 'time limit' });
     clearInterval(frames);
-    expect((await shortDays.call('GET', `/v1/live/${body.id}`)).body).toMatchObject({ status: 'done' });
-    const [lasted] = await shortDays.run<{ ms: number }>('SELECT completed_at - started_at AS ms FROM live_streams');
-    expect(lasted?.ms).toBeGreaterThanOrEqual(connectedSeconds * 1000);
-    expect(await shortDays.run('SELECT billed_seconds FROM usage_records')).toEqual([{ billed_seconds: 20 }]);
+    expect((await limitedService.call('GET', `/v1/live/${body.id}`)).body).toMatchObject({ status: 'done' });
+    const [duration] = await limitedService.run<{ ms: number }>(
+      'SELECT completed_at - started_at AS ms FROM live_streams',
+    );
+    expect(duration?.ms).toBeGreaterThanOrEqual(connectedSeconds * 1000);
+    expect(await limitedService.run('SELECT billed_seconds FROM usage_records')).toEqual([{ billed_seconds: 20 }]);
   } finally {
-    await shortDays.stop();
+    await limitedService.stop();
   }
 });

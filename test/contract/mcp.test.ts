@@ -17,10 +17,10 @@ afterAll(async () => {
 });
 
 async function connected(key: string): Promise<Client> {
-  const made = new Client({ name: 'test', version: '1' });
+  const created = new Client({ name: 'test', version: '1' });
   const requestInit = { headers: { Authorization: `Bearer ${key}` } };
-  await made.connect(new StreamableHTTPClientTransport(new URL(`${service.url}/mcp`), { requestInit }));
-  return made;
+  await created.connect(new StreamableHTTPClientTransport(new URL(`${service.url}/mcp`), { requestInit }));
+  return created;
 }
 
 interface ToolResult {
@@ -30,7 +30,7 @@ interface ToolResult {
 const call = async (name: string, args: object, by = client) =>
   (await by.callTool({ name, arguments: { ...args } })) as unknown as ToolResult;
 
-describe('the MCP server, with the client of the SDK', () => {
+describe('the MCP server, called with the SDK client', () => {
   it('lists its tools', async () => {
     expect(client.getServerVersion()).toMatchObject({ name: 'rollcall' });
     const { tools } = await client.listTools();
@@ -47,11 +47,11 @@ describe('the MCP server, with the client of the SDK', () => {
     expect(inputSchema).toMatchObject({ type: 'object', required: ['url', 'voiceprints'] });
   });
 
-  it('diarizes a recording, waits for the job and shows who spoke when; recounts it', async () => {
+  it('diarizes a recording, waits for the job, returns its turns and recounts it', async () => {
     const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://conversation' } });
     await service.call('PUT', body.url, { key: null, body: await conversationFile(12) });
-    const [made] = (await call('diarize', { url: 'media://conversation' })).content;
-    const { jobId } = JSON.parse(made.text);
+    const [created] = (await call('diarize', { url: 'media://conversation' })).content;
+    const { jobId } = JSON.parse(created.text);
     const [head, turns] = (await call('get_job', { jobId, waitSeconds: 60 })).content;
     expect(JSON.parse(head.text)).toMatchObject({ jobId, status: 'succeeded' });
     expect(turns.text).toMatch(/^\d+\.\d{3} {2}\d+\.\d{3} {2}SPEAKER_00\n/);
@@ -62,7 +62,7 @@ describe('the MCP server, with the client of the SDK', () => {
     expect(JSON.parse(list.text)).toMatchObject({ items: [{ status: 'succeeded' }], nextCursor: expect.any(String) });
   }, 90_000);
 
-  it('passes on errors of the service', async () => {
+  it('returns errors of the service', async () => {
     const wrong = await call('identify', { url: 'ftp://x', voiceprints: [{ label: 'Ann', voiceprint: 'x' }] });
     expect(wrong.isError).toBe(true);
     const { errors } = JSON.parse(wrong.content[0].text) as { errors: { field: string }[] };
@@ -72,7 +72,7 @@ describe('the MCP server, with the client of the SDK', () => {
     expect(await call('get_job', { jobId: 'nowhere' })).toMatchObject({ isError: true });
   });
 
-  it('uses the key of its caller', async () => {
+  it('uses the key of the caller', async () => {
     await storeJob(service, { id: 'mine', status: 'succeeded', output: '{"diarization":[]}' });
     const stranger = await connected((await service.newKey({ account: 'other' })).token);
     expect(await call('get_job', { jobId: 'mine' }, stranger)).toMatchObject({ isError: true });
@@ -85,7 +85,7 @@ describe('the MCP server, with the client of the SDK', () => {
     await expect(connected('no-key')).rejects.toThrow();
   });
 
-  it('cuts off a long output', async () => {
+  it('truncates a long output', async () => {
     const turn = { speaker: 'SPEAKER_00', start: 0, end: 1 };
     await storeJob(service, {
       id: 'long',

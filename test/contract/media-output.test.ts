@@ -15,14 +15,14 @@ async function upload(name: string, content: Uint8Array<ArrayBuffer>, key?: stri
   const { body } = await service.call('POST', '/v1/media/input', { body: { url: `media://${name}` }, key });
   expect((await service.call('PUT', body.url, { key: null, body: content })).status).toBe(200);
 }
-const ask = (name: string, key?: string) =>
+const requestAddress = (name: string, key?: string) =>
   service.call('POST', '/v1/media/output', { body: { url: `media://${name}` }, key });
-const addressOf = async (name: string, key?: string): Promise<string> => (await ask(name, key)).body.url;
+const addressOf = async (name: string, key?: string): Promise<string> => (await requestAddress(name, key)).body.url;
 const get = (url: string, headers: Record<string, string> = {}) => fetch(url, { headers });
 const bytesOf = async (response: Response) => Buffer.from(await response.arrayBuffer());
 const expire = (name: string) => service.run('UPDATE media SET expires_at = ? WHERE name = ?', Date.now() - 1, name);
 
-/** Status and headers as they stand on the wire: `fetch` hides the Content-Length of HEAD. */
+/** Status and headers on the wire: `fetch` hides the Content-Length of HEAD. */
 const headersOf = (url: string, method: string) =>
   new Promise<Record<string, unknown>>((done, fail) => {
     request(url, { method }, (response) => {
@@ -33,9 +33,9 @@ const headersOf = (url: string, method: string) =>
   });
 
 describe('POST /v1/media/output', () => {
-  it('answers 201 with an address that gives the bytes without a key', async () => {
+  it('answers 201 with an address that serves the bytes without a key', async () => {
     await upload('talks/monday', CONTENT);
-    const answer = await ask('talks/monday');
+    const answer = await requestAddress('talks/monday');
     expect([answer.status, Object.keys(answer.body)]).toEqual([201, ['url']]);
     expect(answer.body.url.startsWith(`${service.url}/v1/media/download/`)).toBe(true);
     const response = await get(answer.body.url);
@@ -47,7 +47,7 @@ describe('POST /v1/media/output', () => {
     expect((await bytesOf(response)).equals(CONTENT)).toBe(true);
   });
 
-  it('sends nothing that the client has: 304 to its ETag, whole or in a list, strong or weak', async () => {
+  it('answers 304 to a matching ETag, single or in a list, strong or weak', async () => {
     await upload('known', CONTENT);
     const url = await addressOf('known');
     const etag = (await get(url)).headers.get('ETag')!;
@@ -62,19 +62,23 @@ describe('POST /v1/media/output', () => {
     expect((await get(url, { 'If-None-Match': '"other"' })).status).toBe(200);
   });
 
-  it('gives what there is of a part that ends beyond any number', async () => {
+  it('truncates a range with a huge end to the recording', async () => {
     await upload('part', CONTENT);
     const response = await get(await addressOf('part'), { Range: `bytes=99990-${'9'.repeat(400)}` });
     expect([response.status, response.headers.get('Content-Range')]).toEqual([206, 'bytes 99990-99999/100000']);
   });
 
-  it('is the same 404 for names that are unknown, past their time or of another account', async () => {
+  it('answers the same 404 for unknown, expired and foreign names', async () => {
     const other = await service.newKey({ account: 'other' });
     await upload('mine', text('mine'));
     await upload('past', text('past'));
     const pastAddress = await addressOf('past');
     await expire('past');
-    const answers = [await ask('nothing'), await ask('past'), await ask('mine', other.token)];
+    const answers = [
+      await requestAddress('nothing'),
+      await requestAddress('past'),
+      await requestAddress('mine', other.token),
+    ];
     for (const { status, body } of answers) expect([status, body.message]).toEqual([404, 'Not found.']);
     expect((await get(pastAddress)).status).toBe(404);
     await upload('mine', text('theirs'), other.token);
@@ -90,12 +94,12 @@ describe('POST /v1/media/output', () => {
     },
   );
 
-  it('wants media:read', async () => {
+  it('requires media:read', async () => {
     const writer = await service.newKey({ scopes: ['media:write', 'jobs:read'] });
     const reader = await service.newKey({ scopes: ['media:read'] });
     await upload('scoped', text('x'));
-    expect((await ask('scoped', writer.token)).status).toBe(403);
-    expect((await ask('scoped', reader.token)).status).toBe(201);
+    expect((await requestAddress('scoped', writer.token)).status).toBe(403);
+    expect((await requestAddress('scoped', reader.token)).status).toBe(201);
     expect((await service.call('POST', '/v1/media/output', { key: null, body: {} })).status).toBe(401);
     expect((await service.call('GET', '/v1/media/output')).status).toBe(405);
   });
@@ -115,7 +119,7 @@ describe('GET of the download address', () => {
     ['bytes=-5', 99_995, 100_000],
     ['bytes=99999-200000', 99_999, 100_000],
     ['bytes=-200000', 0, 100_000],
-  ])('gives the part %s', async (range, from, to) => {
+  ])('serves the range %s', async (range, from, to) => {
     const response = await get(url, { Range: range });
     expect(response.status).toBe(206);
     expect(response.headers.get('Content-Range')).toBe(`bytes ${from}-${to - 1}/100000`);
@@ -123,36 +127,36 @@ describe('GET of the download address', () => {
     expect((await bytesOf(response)).equals(CONTENT.subarray(from, to))).toBe(true);
   });
 
-  it.each(['bytes=100000-', 'bytes=200000-200001', 'bytes=-0'])('has no part %s: 416', async (range) => {
+  it.each(['bytes=100000-', 'bytes=200000-200001', 'bytes=-0'])('answers 416 for the range %s', async (range) => {
     const response = await get(url, { Range: range });
     expect(response.status).toBe(416);
     expect(response.headers.get('Content-Range')).toBe('bytes */100000');
   });
 
   it.each(['bytes=20-10', 'bytes=-', 'bytes=0-1,5-6', 'lines=1-2', 'nonsense'])(
-    'takes no notice of %s',
+    'ignores the range %s',
     async (range) => {
       const response = await get(url, { Range: range });
       expect([response.status, (await bytesOf(response)).length]).toEqual([200, 100_000]);
     },
   );
 
-  it('gives a part only of what the client has begun to read', async () => {
+  it('serves a range with If-Range only of the same upload', async () => {
     await upload('replaced', text('0123456789'));
     const address = await addressOf('replaced');
     const etag = (await get(address)).headers.get('ETag') ?? '';
     const resume = () => get(address, { Range: 'bytes=5-', 'If-Range': etag });
     expect(String(await bytesOf(await resume()))).toBe('56789');
     await upload('replaced', text('abcdefghij'));
-    const whole = await resume();
-    expect([whole.status, String(await bytesOf(whole))]).toEqual([200, 'abcdefghij']);
+    const full = await resume();
+    expect([full.status, String(await bytesOf(full))]).toEqual([200, 'abcdefghij']);
   });
 
   it('answers HEAD with the length', async () => {
     expect(await headersOf(url, 'HEAD')).toMatchObject({ status: 200, 'content-length': '100000' });
   });
 
-  it('is refused with a ticket that is forged, expired, an API key or one for uploads', async () => {
+  it('refuses a forged or expired ticket, an API key and an upload ticket', async () => {
     const ticket = (claims: object, typ = 'download+jwt', secret = Buffer.from(service.signingKey, 'base64')) =>
       new SignJWT({
         iss: 'rollcall',
@@ -176,7 +180,7 @@ describe('GET of the download address', () => {
     expect(put.status).toBe(401);
   });
 
-  it('does not appear in the log', async () => {
+  it('is not logged with its ticket', async () => {
     await get(url);
     await expect.poll(() => service.log()).toContain('/v1/media/download/:ticket');
     expect(service.log()).not.toContain(url.split('/').pop());

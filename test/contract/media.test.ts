@@ -9,8 +9,9 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 const HOUR_MS = 3600_000;
-const ask = (url: unknown, key?: string) => service.call('POST', '/v1/media/input', { body: { url }, key });
-const uploadUrl = async (name: string, key?: string): Promise<string> => (await ask(`media://${name}`, key)).body.url;
+const requestAddress = (url: unknown, key?: string) => service.call('POST', '/v1/media/input', { body: { url }, key });
+const uploadUrl = async (name: string, key?: string): Promise<string> =>
+  (await requestAddress(`media://${name}`, key)).body.url;
 const put = (url: string, body: CallOptions['body'], headers?: Record<string, string>) =>
   service.call('PUT', url, { key: null, body, headers });
 
@@ -29,13 +30,13 @@ async function bytesOf(name: string, accountId?: string): Promise<Buffer | undef
   const object = found && (await service.bucket.get(found.object_key));
   return object ? Buffer.from(await object.arrayBuffer()) : undefined;
 }
-/** Bytes that tell every position. */
+/** Bytes that differ at every position, so that a shift is noticed. */
 const pattern = (sizeBytes: number) => {
   const words = new Uint32Array(sizeBytes / 4);
   for (let i = 0; i < words.length; i++) words[i] = Math.imul(i, 2654435761);
   return new Uint8Array(words.buffer);
 };
-/** A body without a Content-Length, in chunks that fit no part. */
+/** A body without a Content-Length, in chunks that do not align with upload parts. */
 const chunked = (bytes: Uint8Array) =>
   new ReadableStream<Uint8Array>({
     start(controller) {
@@ -46,14 +47,14 @@ const chunked = (bytes: Uint8Array) =>
 
 describe('POST /v1/media/input', () => {
   it('answers 201 with an address of this service', async () => {
-    const answer = await ask('media://a1b2c3');
+    const answer = await requestAddress('media://a1b2c3');
     expect(answer.status).toBe(201);
     expect(Object.keys(answer.body)).toEqual(['url']);
     expect(answer.body.url.startsWith(`${service.url}/v1/media/upload/`)).toBe(true);
   });
 
-  it.each(['media://a', 'media://path/to/Audio-1_2.wav', `media://${'a'.repeat(247)}`])('takes %s', async (url) => {
-    expect((await ask(url)).status).toBe(201);
+  it.each(['media://a', 'media://path/to/Audio-1_2.wav', `media://${'a'.repeat(247)}`])('accepts %s', async (url) => {
+    expect((await requestAddress(url)).status).toBe(201);
   });
 
   it.each([
@@ -72,11 +73,11 @@ describe('POST /v1/media/input', () => {
     'media://a\n',
     `media://${'a'.repeat(248)}`,
   ])('refuses %j', async (url) => {
-    const answer = await ask(url);
+    const answer = await requestAddress(url);
     expect([answer.status, faultyFields(answer)]).toEqual([400, ['url']]);
   });
 
-  it('refuses a body that is no object', async () => {
+  it('refuses a body that is not an object', async () => {
     const answer = await service.call('POST', '/v1/media/input', { body: text('[]') });
     expect([answer.status, faultyFields(answer)]).toEqual([400, ['body']]);
   });
@@ -91,10 +92,13 @@ describe('PUT to the upload address', () => {
     expect(await row('plain')).toMatchObject({ size_bytes: 300_000 });
   });
 
-  it.each(['audio/wav', 'application/octet-stream', 'application/json', 'nonsense'])('takes %s', async (type) => {
-    const url = await uploadUrl('typed');
-    expect((await put(url, text('bytes'), { 'Content-Type': type })).status).toBe(200);
-  });
+  it.each(['audio/wav', 'application/octet-stream', 'application/json', 'nonsense'])(
+    'accepts the type %s',
+    async (type) => {
+      const url = await uploadUrl('typed');
+      expect((await put(url, text('bytes'), { 'Content-Type': type })).status).toBe(200);
+    },
+  );
 
   it.each([1000, 8 * 1024 * 1024, 20_000_000])('stores %i bytes sent without a length', async (sizeBytes) => {
     const bytes = pattern(sizeBytes);
@@ -103,19 +107,19 @@ describe('PUT to the upload address', () => {
     expect(await row('chunked')).toMatchObject({ size_bytes: sizeBytes });
   });
 
-  it('replaces what was there; the address works again', async () => {
+  it('replaces an earlier upload to the same address', async () => {
     const url = await uploadUrl('again');
     await put(url, text('first'));
     const first = await row('again');
     await put(url, text('second'));
     expect(String(await bytesOf('again'))).toBe('second');
-    // A job that reads the first still can, until its time is over.
+    // A running job can still read the first upload until it expires.
     expect(await service.bucket.head(first?.object_key ?? '')).not.toBeNull();
     const [replaced] = await service.run('SELECT * FROM media WHERE object_key = ?', first?.object_key ?? '');
     expect(replaced).toMatchObject({ expires_at: first?.expires_at });
   });
 
-  it('keeps what was there when the new upload is refused', async () => {
+  it('keeps the earlier upload when a new one is refused', async () => {
     const url = await uploadUrl('kept');
     await put(url, text('good'));
     expect((await put(url, new Uint8Array(0))).status).toBe(400);
@@ -123,7 +127,7 @@ describe('PUT to the upload address', () => {
     expect(String(await bytesOf('kept'))).toBe('good');
   });
 
-  it('keeps what was there when the sender hangs up', async () => {
+  it('keeps the earlier upload when the sender disconnects', async () => {
     const url = await uploadUrl('broken-off');
     await put(url, text('good'));
     const broken = new ReadableStream<Uint8Array>({
@@ -137,7 +141,7 @@ describe('PUT to the upload address', () => {
     expect(String(await bytesOf('broken-off'))).toBe('good');
   });
 
-  it('keeps it for 48 hours, under a key that cannot be guessed', async () => {
+  it('keeps an upload for 48 hours under a random key', async () => {
     await put(await uploadUrl('kept-48'), text('x'));
     const stored = await row('kept-48');
     expect((stored?.expires_at ?? 0) - (stored?.created_at ?? 0)).toBe(48 * HOUR_MS);
@@ -146,7 +150,7 @@ describe('PUT to the upload address', () => {
     expect(stored?.object_key).not.toContain('kept-48');
   });
 
-  it('keeps accounts apart: the same name is two recordings', async () => {
+  it('stores the same name separately for each account', async () => {
     const other = await service.newKey({ account: 'other' });
     await put(await uploadUrl('same'), text('mine'));
     await put(await uploadUrl('same', other.token), text('theirs'));
@@ -154,7 +158,7 @@ describe('PUT to the upload address', () => {
     expect(String(await bytesOf('same', other.accountId))).toBe('theirs');
   });
 
-  it('refuses a part of a recording, which would be taken for the whole: 400', async () => {
+  it('answers 400 to a Content-Range', async () => {
     const url = await uploadUrl('resumed');
     await put(url, text('whole'));
     const headers = { 'Content-Range': 'bytes 5-9/10' };
@@ -166,7 +170,7 @@ describe('PUT to the upload address', () => {
     expect(forged.status).toBe(401);
   });
 
-  it('refuses more than 1 GiB by its Content-Length: 413', async () => {
+  it('answers 413 to a Content-Length of more than 1 GiB', async () => {
     const { hostname, port, pathname } = new URL(await uploadUrl('large'));
     const { request } = await import('node:http');
     const status = await new Promise((done, fail) => {
@@ -197,13 +201,13 @@ describe('an upload ticket', () => {
       .sign(secret);
   const putTo = async (token: string) => (await put(`${service.url}/v1/media/upload/${token}`, text('x'))).status;
 
-  it('lives an hour at least', async () => {
+  it('is valid for at least an hour', async () => {
     const token = (await uploadUrl('lifetime')).split('/').pop() ?? '';
     const { exp } = JSON.parse(Buffer.from(token.split('.')[1], 'base64url').toString());
     expect(exp * 1000).toBeGreaterThanOrEqual(Date.now() + HOUR_MS);
   });
 
-  it('is refused when it is forged, expired or an API key', async () => {
+  it('is refused when it is forged or expired, and so is an API key', async () => {
     expect(await putTo(await ticket({}))).toBe(200);
     expect(await putTo(await ticket({}, Buffer.alloc(32, 1)))).toBe(401);
     expect(await putTo(await ticket({ exp: 1_600_000_000 }))).toBe(401);

@@ -7,15 +7,15 @@ import { storeJob } from './stored-job.ts';
 
 let service: ContractService;
 let recording: Uint8Array<ArrayBuffer>;
-/** What a job gives that nobody disturbed. */
-let undisturbed: { id: string; output: unknown };
+/** A job of this version and its output. */
+let referenceJob: { id: string; output: unknown };
 beforeAll(async () => {
   service = await startContractService();
   recording = await conversationFile(12);
   const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://talk' } });
   await service.call('PUT', body.url, { key: null, body: recording });
   const job = await service.call('POST', '/v1/diarize', { body: { url: 'media://talk', exclusive: true } });
-  undisturbed = { id: job.body.jobId, output: await outputOf(job.body.jobId) };
+  referenceJob = { id: job.body.jobId, output: await outputOf(job.body.jobId) };
 }, 120_000);
 afterAll(() => service?.stop());
 
@@ -29,29 +29,30 @@ async function outputOf(id: string): Promise<unknown> {
 }
 
 /**
- * A running job as an older version left it, or this one with other models: another kind of plan and part, another
- * number of shards, and messages under way.
+ * Stores a running job as an older version, or this version with other models, would leave it: with another layout of
+ * plan and parts, another number of shards, and messages in the outbox.
  *
  * @param suffix of the names of plan and parts
- * @param from the source of its plan, and the address that it came from
+ * @param recorded the source in its plan, and the URL of its request
  */
 async function jobOfOlderVersion(
   id: string,
   suffix: string,
   steps: readonly object[],
-  from: { readonly source: object; readonly url: string } = { source: {}, url: 'media://talk' },
+  recorded: { readonly source: object; readonly url: string } = { source: {}, url: 'media://talk' },
 ): Promise<void> {
-  await storeJob(service, { id, status: 'running', url: from.url });
+  await storeJob(service, { id, status: 'running', url: recorded.url });
   await service.run(
-    `UPDATE jobs SET shard_count = 5, request = json_set((SELECT request FROM jobs WHERE id = ?), '$.url', ?) WHERE id = ?`,
-    undisturbed.id,
-    from.url,
+    `UPDATE jobs SET shard_count = 5,
+       request = json_set((SELECT request FROM jobs WHERE id = ?), '$.url', ?) WHERE id = ?`,
+    referenceJob.id,
+    recorded.url,
     id,
   );
   const index = { format: 'mp4', codec: 'aac', sampleRateHz: 44100, channels: 2, totalSamples: 5, durationSeconds: 1 };
   const plan = {
     version: 1,
-    source: from.source,
+    source: recorded.source,
     index,
     totalSamples: 5,
     shards: Array(5).fill({ startSample: 0, endSample: 5 }),
@@ -75,20 +76,20 @@ async function jobOfOlderVersion(
 const OTHER_MODELS = `-v${WORK_VERSION}-${'0'.repeat(16)}`;
 
 it.each<[string, string, object[]]>([
-  ['an older version left in the middle of its shards', '', [2, 3, 4].map((shard) => ({ step: 'shard', shard }))],
-  ['an older version left about to be assembled', '', [{ step: 'assemble' }]],
+  ['an older version left with some shards analysed', '', [2, 3, 4].map((shard) => ({ step: 'shard', shard }))],
+  ['an older version left before its assembly', '', [{ step: 'assemble' }]],
   [
-    'a version that did not name its models left in the middle',
+    'a version without model names left with some shards analysed',
     `-v${WORK_VERSION}`,
     [2, 3, 4].map((shard) => ({ step: 'shard', shard })),
   ],
-  ['other models left about to be assembled', OTHER_MODELS, [{ step: 'assemble' }]],
+  ['other models left before its assembly', OTHER_MODELS, [{ step: 'assemble' }]],
 ])(
-  'a job that %s has its recording read anew, and ends as if nothing had been',
+  'a job that %s reads its recording again and has the same output',
   async (name, suffix, steps) => {
     const id = `older-${name.length}`;
     await jobOfOlderVersion(id, suffix, steps);
-    expect(await outputOf(id)).toEqual(undisturbed.output);
+    expect(await outputOf(id)).toEqual(referenceJob.output);
     expect(service.log()).toContain(`"job_ingested","jobId":"${id}"`);
     await expect.poll(async () => (await service.bucket.list({ prefix: `work/${id}/` })).objects).toEqual([]);
     expect(await service.run('SELECT id FROM outbox WHERE job_id = ?', id)).toEqual([]);
@@ -99,12 +100,12 @@ it.each<[string, string, object[]]>([
   120_000,
 );
 
-it('a job that an older version made and had not planned yet is read after the migration', async () => {
+it('a job that an older version created but did not plan runs after the migration', async () => {
   const id = 'older-plan';
   await storeJob(service, { id, status: 'created', url: 'media://talk' });
   await service.run(
     `UPDATE jobs SET request = json_set((SELECT request FROM jobs WHERE id = ?), '$.url', 'media://talk') WHERE id = ?`,
-    undisturbed.id,
+    referenceJob.id,
     id,
   );
   await service.run(
@@ -115,10 +116,10 @@ it('a job that an older version made and had not planned yet is read after the m
   );
   await service.run(readFileSync(new URL('../../migrations/0009_ingest.sql', import.meta.url), 'utf8'));
   await service.runScheduled('@boot');
-  expect(await outputOf(id)).toEqual(undisturbed.output);
+  expect(await outputOf(id)).toEqual(referenceJob.output);
 }, 120_000);
 
-it('a job of an older version continues with its copy of the recording: the address may have expired', async () => {
+it('a job of an older version reads its copy of the recording, not the expired address', async () => {
   const id = 'older-copy';
   const key = `work/${id}/source-0`;
   await service.bucket.put(key, recording);
@@ -132,6 +133,6 @@ it('a job of an older version continues with its copy of the recording: the addr
       url: 'http://127.0.0.1:9/expired.mp3',
     },
   );
-  expect(await outputOf(id)).toEqual(undisturbed.output);
+  expect(await outputOf(id)).toEqual(referenceJob.output);
   await expect.poll(async () => (await service.bucket.list({ prefix: `work/${id}/` })).objects).toEqual([]);
 }, 120_000);

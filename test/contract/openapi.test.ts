@@ -14,7 +14,7 @@ const fromPackage = (path: string) => readFileSync(new URL(`../../${path}`, impo
 const get = (path: string, init?: RequestInit) => fetch(service.url + path, init);
 
 describe('GET /openapi.json', () => {
-  it('is valid OpenAPI 3.1, open to everyone, with the version of the package and the address that was asked', async () => {
+  it('is valid public OpenAPI 3.1 with the version of the package and the requested origin', async () => {
     const response = await get('/openapi.json');
     expect(response.status).toBe(200);
     expect(response.headers.get('Content-Type')).toBe('application/json');
@@ -29,7 +29,7 @@ describe('GET /openapi.json', () => {
     expect(await new Validator().validate(document)).toEqual({ valid: true });
   });
 
-  it('has the other spellings of fields that are read, as deprecated', async () => {
+  it('describes accepted aliases of fields as deprecated', async () => {
     const { components } = (await (await get('/openapi.json')).json()) as {
       components: { schemas: Record<string, { properties: Record<string, { deprecated?: boolean }> }> };
     };
@@ -41,7 +41,7 @@ describe('GET /openapi.json', () => {
     expect(deprecated).toEqual([['turn_level_confidence', 'transcription_config'], ['turn_level_confidence']]);
   });
 
-  it('has the limit of a list as a number: clients made from it wanted a text', async () => {
+  it('describes the limit of a list as an integer', async () => {
     const { paths } = (await (await get('/openapi.json')).json()) as {
       paths: Record<string, { get: { parameters: { name: string; schema: object }[] } }>;
     };
@@ -52,17 +52,17 @@ describe('GET /openapi.json', () => {
     }
   });
 
-  it('has the bytes of recordings as such: generated clients had them as text, and no upload', async () => {
+  it('describes recordings as binary', async () => {
     type Body = { content: Record<string, { schema?: object }> };
     const { paths } = (await (await get('/openapi.json')).json()) as {
       paths: Record<string, Record<string, { requestBody: Body; responses: Record<string, Body> }>>;
     };
-    const { 200: whole, 206: part } = paths['/v1/media/download/{ticket}'].get.responses;
-    for (const { content } of [paths['/v1/media/upload/{ticket}'].put.requestBody, whole, part])
+    const { 200: full, 206: partial } = paths['/v1/media/download/{ticket}'].get.responses;
+    for (const { content } of [paths['/v1/media/upload/{ticket}'].put.requestBody, full, partial])
       expect(content).toEqual({ 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } });
   });
 
-  it('names the origin of every request anew', async () => {
+  it('names the origin of each request as its server', async () => {
     const { port } = new URL(service.url);
     const answers = await Promise.all(
       [service.url, `http://localhost:${port}`, service.url].map(async (origin) => {
@@ -73,7 +73,7 @@ describe('GET /openapi.json', () => {
     expect(answers).toEqual([[{ url: service.url }], [{ url: `http://localhost:${port}` }], [{ url: service.url }]]);
   });
 
-  it('names only addresses that exist, with methods that they take', async () => {
+  it('describes only existing routes with methods that they accept', async () => {
     const { paths } = (await (await get('/openapi.json')).json()) as { paths: Record<string, object> };
     expect(Object.keys(paths)).toEqual(expect.arrayContaining(['/v1/test', '/v1/diarize', '/v1/jobs/{jobId}']));
     for (const [path, item] of Object.entries(paths)) {
@@ -85,9 +85,20 @@ describe('GET /openapi.json', () => {
   });
 });
 
-/** Headers of HTTP itself, of CORS and of caches and proxies: the document speaks of the service's own. */
-const OF_COURSE =
-  /^(access-control-.*|cache-control|connection|content-(length|type|encoding)|date|keep-alive|transfer-encoding|vary|x-(content-type-options|accel-buffering))$/;
+/** Headers of HTTP, CORS, caches and proxies, which the document does not describe. */
+const GENERAL_HEADERS = new RegExp(
+  `^(${[
+    'access-control-.*',
+    'cache-control',
+    'connection',
+    'content-(length|type|encoding)',
+    'date',
+    'keep-alive',
+    'transfer-encoding',
+    'vary',
+    'x-(content-type-options|accel-buffering)',
+  ].join('|')})$`,
+);
 
 describe('the headers of answers', () => {
   type Documented = Record<string, Record<string, { responses: Record<string, { headers?: object }> }>>;
@@ -119,10 +130,10 @@ describe('the headers of answers', () => {
     headers?: Record<string, string>,
   ][] = [
     ['a recording', 200, () => recording, '/v1/media/download/{ticket}'],
-    ['a part of it', 206, () => recording, '/v1/media/download/{ticket}', { Range: 'bytes=2-3' }],
-    ['a part behind its end', 416, () => recording, '/v1/media/download/{ticket}', { Range: 'bytes=10-' }],
+    ['a range of it', 206, () => recording, '/v1/media/download/{ticket}', { Range: 'bytes=2-3' }],
+    ['a range after its end', 416, () => recording, '/v1/media/download/{ticket}', { Range: 'bytes=10-' }],
     [
-      'the recording that the client has',
+      'a recording that the client has cached',
       304,
       () => recording,
       '/v1/media/download/{ticket}',
@@ -147,7 +158,7 @@ describe('the headers of answers', () => {
     );
     const carried: string[] = [];
     answer.headers.forEach((_, name) => {
-      if (!OF_COURSE.test(name)) carried.push(name);
+      if (!GENERAL_HEADERS.test(name)) carried.push(name);
     });
     expect(documented).toEqual(expect.arrayContaining(carried));
     expect(carried).toEqual(expect.arrayContaining(documented.filter((name) => required.includes(name))));
@@ -155,19 +166,19 @@ describe('the headers of answers', () => {
 });
 
 describe('the pages', () => {
-  it.each(['/', '/docs', '/docs/'])('GET %s is a page that loads nothing from elsewhere', async (path) => {
+  it.each(['/', '/docs', '/docs/'])('GET %s is a page that loads only files of this service', async (path) => {
     const response = await get(path);
     expect(response.status).toBe(200);
     expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8');
     const policy = response.headers.get('Content-Security-Policy') ?? '';
     expect(policy).toContain("default-src 'none'");
-    // Recordings on the web are played from their own address.
+    // The player loads recordings from other hosts.
     expect(policy.replace(/media-src [^;]*/, '')).not.toMatch(/unsafe|https?:|\*/);
     const html = await response.text();
     expect(html).not.toMatch(/<script(?![^>]* src=)|<style|style=|\son\w+=/);
     const files = [...html.matchAll(/<(?:script|link)[^>]*? (?:src|href)="([^"]+)"/g)].map(([, address]) => address);
     for (const file of files.filter((address) => !address?.startsWith('data:'))) {
-      expect(file, 'on this service').toMatch(/^\/(docs|playground)\//);
+      expect(file, 'is a file of this service').toMatch(/^\/(docs|playground)\//);
       const answer = await get(file);
       expect(answer.status, file).toBe(200);
       expect((await answer.arrayBuffer()).byteLength, file).toBeGreaterThan(100);
@@ -175,13 +186,13 @@ describe('the pages', () => {
     }
   });
 
-  it('the root links to the reference and to the document', async () => {
+  it('link from the root to the reference and to the document', async () => {
     const html = await (await get('/')).text();
     expect(html).toContain('href="/docs"');
     expect(html).toContain('href="/openapi.json"');
   });
 
-  it('serves the reference from this service, to be cached permanently', async () => {
+  it('serves the reference with permanent caching', async () => {
     const html = await (await get('/docs')).text();
     const [, folder, version] = /data-files="(\/docs\/scalar-([\d.]+))"/.exec(html)!;
     const installed = JSON.parse(fromPackage('node_modules/@scalar/fastify-api-reference/package.json'));
@@ -198,7 +209,7 @@ describe('the pages', () => {
     expect((await service.call('GET', '/docs/scalar-0.0.0/reference.js', { key: null })).status).toBe(404);
   });
 
-  it('answers HEAD like GET without a body, and other methods with 405', async () => {
+  it('answers HEAD like GET but without a body, and 405 for other methods', async () => {
     for (const path of ['/', '/docs', '/openapi.json']) {
       const head = await get(path, { method: 'HEAD' });
       expect(head.status, path).toBe(200);
@@ -210,7 +221,7 @@ describe('the pages', () => {
     }
   });
 
-  it('leaves other addresses at 404 in JSON', async () => {
+  it('answers 404 in JSON for other addresses', async () => {
     for (const path of ['/docs/nothing', '/openapi.yaml', '/index.html']) {
       expect(await service.call('GET', path, { key: null })).toMatchObject({
         status: 404,

@@ -19,7 +19,7 @@ const sources = ['main', 'workbench', 'panels', 'sheet'].map((name) =>
 const idsOf = (page: string) => [...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id);
 
 describe('the playground (GET /)', () => {
-  it('may load from this service and play from memory, and nothing else', async () => {
+  it('has a Content-Security-Policy that allows only this service and media', async () => {
     const { headers } = await fetch(`${service.url}/`);
     expect(headers.get('Content-Security-Policy')?.split('; ').sort()).toEqual([
       "base-uri 'none'",
@@ -38,14 +38,14 @@ describe('the playground (GET /)', () => {
     expect(docs.get('Content-Security-Policy')).not.toContain('media-src');
   });
 
-  it('says its version', () => {
+  it('shows its version', () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
     expect(html).toContain(`<small>${version}</small>`);
     expect(html).not.toContain('{{');
   });
 
   it.each(['playground.js', 'microphone-frames.js'])(
-    '%s is JavaScript, whole, and names no other host',
+    '%s is complete JavaScript and names no other host',
     async (name) => {
       const response = await file(name);
       expect(response.headers.get('Content-Type')).toBe('text/javascript; charset=utf-8');
@@ -53,18 +53,18 @@ describe('the playground (GET /)', () => {
       const script = await response.text();
       await expect(transform(script, { loader: 'js', format: 'esm' })).resolves.toMatchObject({ warnings: [] });
       // An example address, and XML namespaces of ELAN files.
-      const named =
+      const allowed =
         /https:\/\/example\.com\/|http:\/\/www\.(w3\.org\/2001\/XMLSchema-instance|mpi\.nl\/tools\/elan\/)/g;
-      expect(script.replaceAll(named, '')).not.toMatch(/https?:\/\/\w|\beval\(|new Function|innerHTML/);
+      expect(script.replaceAll(allowed, '')).not.toMatch(/https?:\/\/\w|\beval\(|new Function|innerHTML/);
     },
   );
 
-  it('has every element that its script asks for, once, and a label for each field', () => {
+  it('has each element that its script uses once, and a label for each field', () => {
     const ids = idsOf(html);
     expect(new Set(ids).size).toBe(ids.length);
-    const wanted = sources.flatMap((source) => [...source.matchAll(/find\('([\w-]+)'/g)].map(([, id]) => id));
-    expect(wanted.length).toBeGreaterThan(10);
-    expect(ids).toEqual(expect.arrayContaining([...wanted, 'of-file', 'of-address', 'of-microphone', 'result-title']));
+    const usedIds = sources.flatMap((source) => [...source.matchAll(/find\('([\w-]+)'/g)].map(([, id]) => id));
+    expect(usedIds.length).toBeGreaterThan(10);
+    expect(ids).toEqual(expect.arrayContaining([...usedIds, 'of-file', 'of-address', 'of-microphone', 'result-title']));
     const fields = [...html.matchAll(/<(?:input|select)(?![^>]*type="radio")[^>]*id="([^"]+)"/g)].map(([, id]) => id);
     expect(fields.sort()).toEqual([
       'address',
@@ -83,7 +83,7 @@ describe('the playground (GET /)', () => {
       expect(ids).toContain(targets);
   });
 
-  it('loads its first view in 60 KB', async () => {
+  it('loads its first view with less than 60 KiB', async () => {
     const parts = [
       html,
       ...(await Promise.all(['playground.js', 'playground.css'].map(async (n) => (await file(n)).text()))),
@@ -99,11 +99,11 @@ describe('the playground (GET /)', () => {
     expect(Buffer.from(await response.arrayBuffer()).equals(sample)).toBe(true);
   });
 
-  it('takes no address of a file that it does not have', async () => {
+  it('answers 404 for files that it does not have', async () => {
     for (const name of ['', 'index.html', 'main.ts', '..%2fpackage.json']) expect((await file(name)).status).toBe(404);
   });
 
-  it.each(['light', 'dark'])('has text and colours of enough contrast in %s', async (scheme) => {
+  it.each(['light', 'dark'])('has sufficient contrast of text and colours in the %s scheme', async (scheme) => {
     const colours = coloursOf(await (await file('playground.css')).text(), scheme === 'dark');
     for (const name of ['text', 'quiet', 'link', 'problem']) {
       expect(contrast(colours.get(name)!, colours.get('page')!), name).toBeGreaterThanOrEqual(4.5);
@@ -116,7 +116,7 @@ describe('the playground (GET /)', () => {
   });
 });
 
-/** The custom properties of the style sheet, those of the dark scheme in the place of the others' where asked for. */
+/** The colours of the style sheet; with `isDark` those of the dark scheme override the light ones. */
 function coloursOf(css: string, isDark: boolean): Map<string, string> {
   const [light, dark] = css.split('@media (prefers-color-scheme: dark)');
   const read = (text: string) =>

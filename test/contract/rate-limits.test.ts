@@ -11,7 +11,7 @@ afterAll(() => service?.stop());
 const SOURCE = 'http://127.0.0.1:9/recording.wav';
 let accounts = 0;
 
-/** A new account at the default limits, or at the given ones, and calls with its key. */
+/** A new account with default or given limits, and a function that calls with its key. */
 async function newAccount(limits: { postLimit?: number; getLimit?: number } = {}) {
   const name = `limited-${accounts++}`;
   const { token, accountId } = await service.newKey({ account: name, defaultLimits: true });
@@ -36,7 +36,7 @@ function expectRefused(answer: Answer): void {
   expect(answer.headers.get('X-RateLimit-Remaining')).toBe('0');
 }
 
-describe('200 calls at once with one Idempotency-Key', () => {
+describe('200 concurrent calls with one Idempotency-Key', () => {
   const burst = async (account: Awaited<ReturnType<typeof newAccount>>) => {
     const headers = { 'Idempotency-Key': 'one' };
     const answers = await Promise.all(
@@ -47,7 +47,7 @@ describe('200 calls at once with one Idempotency-Key', () => {
   };
   const jobIds = (answers: Answer[]) => new Set(answers.map(({ body }) => body.jobId));
 
-  it('make one job, and exactly 100 are refused, at the default limits', async () => {
+  it('create one job, and exactly 100 are refused, at the default limits', async () => {
     const { answers, jobs } = await burst(await newAccount());
     const served = answers.filter(({ status }) => status === 200);
     const refused = answers.filter(({ status }) => status === 429);
@@ -59,7 +59,7 @@ describe('200 calls at once with one Idempotency-Key', () => {
     expect(remaining).toEqual(Array.from({ length: 100 }, (_, index) => index));
   });
 
-  it('all get the one job at a raised limit', async () => {
+  it('all return the same job at a raised limit', async () => {
     const { answers, jobs } = await burst(await newAccount({ postLimit: 200 }));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(200);
     expect(jobIds(answers).size).toBe(1);
@@ -67,8 +67,8 @@ describe('200 calls at once with one Idempotency-Key', () => {
   });
 });
 
-describe('every answer to a good key', () => {
-  it('tells the limit, what is left of it and when the window ends', async () => {
+describe('rate limit headers', () => {
+  it('name the limit, the remaining calls and the end of the window', async () => {
     const { call, token } = await newAccount();
     const first = await call('GET', '/v1/test');
     expect(limitOf(first)).toEqual({ limit: 300, remaining: 299 });
@@ -96,7 +96,7 @@ describe('every answer to a good key', () => {
     expect([stranger.status, stranger.headers.get('X-RateLimit-Limit')]).toEqual([401, null]);
   });
 
-  it('with a key that lacks the scope too: such calls count', async () => {
+  it('count calls with a key that lacks the scope', async () => {
     const { name, call } = await newAccount({ postLimit: 2 });
     const { token } = await service.newKey({ account: name, defaultLimits: true, scopes: [] });
     await changeAccount(service.run, name, { postLimit: 2 });
@@ -107,8 +107,8 @@ describe('every answer to a good key', () => {
   });
 });
 
-describe('the windows', () => {
-  it('are one an endpoint and an account; addresses of one pattern, HEAD and trailing slashes share it', async () => {
+describe('rate limit windows', () => {
+  it('are separate for each endpoint and account; HEAD and trailing slashes share one', async () => {
     const { call } = await newAccount({ postLimit: 1, getLimit: 3 });
     expect((await call('POST', '/v1/diarize', { url: SOURCE })).status).toBe(200);
     expectRefused(await call('POST', '/v1/diarize', { url: SOURCE }));
@@ -122,7 +122,7 @@ describe('the windows', () => {
     expect((await other.call('POST', '/v1/diarize', { url: SOURCE })).status).toBe(200);
   });
 
-  it('refuse last: whatever else is wrong with the request is told first', async () => {
+  it('are checked last: other errors of the request come first', async () => {
     const { name, call, token } = await newAccount({ postLimit: 1, getLimit: 2 });
     const { body: job } = await call('POST', '/v1/diarize', { url: SOURCE });
     expectRefused(await call('POST', '/v1/diarize', { url: SOURCE }));
@@ -140,7 +140,7 @@ describe('the windows', () => {
     expect((await call('GET', '/v1/jobs/unknown')).status).toBe(404);
   });
 
-  it('do no work for what they refuse', async () => {
+  it('create no job for a refused call', async () => {
     const { call, accountId } = await newAccount({ postLimit: 1 });
     for (const status of [200, 429, 429]) {
       expect((await call('POST', '/v1/diarize', { url: SOURCE })).status).toBe(status);
@@ -149,7 +149,7 @@ describe('the windows', () => {
     expect(jobs).toBe(1);
   });
 
-  it('count uploads, which one address allowed without end, for the account of the address', async () => {
+  it('count uploads for the account of the upload address', async () => {
     const { name, call, accountId } = await newAccount({ postLimit: 3 });
     const address = async (recording: string) =>
       (await call('POST', '/v1/media/input', { url: `media://${recording}` })).body.url as string;
@@ -166,7 +166,7 @@ describe('the windows', () => {
     expect([forged.status, forged.headers.get('X-RateLimit-Limit')]).toEqual([401, null]);
     const first = await put(url);
     expect([first.status, limitOf(first)]).toEqual([200, { limit: 3, remaining: 2 }]);
-    // As everywhere else, calls that are refused for another reason count too.
+    // Calls that are refused for another reason count too.
     const empty = await put(url, '');
     expect([empty.status, limitOf(empty)]).toEqual([400, { limit: 3, remaining: 1 }]);
     expect(limitOf(await put(second))).toEqual({ limit: 3, remaining: 0 });
@@ -183,7 +183,7 @@ describe('the windows', () => {
     expect([(await put(url)).status, await stored()]).toEqual([200, [3, 3]]);
   });
 
-  it('take a new limit at once', async () => {
+  it('apply a new limit immediately', async () => {
     const { name, call } = await newAccount({ postLimit: 1 });
     await call('POST', '/v1/diarize', { url: SOURCE });
     expectRefused(await call('POST', '/v1/diarize', { url: SOURCE }));

@@ -18,7 +18,7 @@ export interface Answer {
 export interface CallOptions {
   /** null sends no Authorization header; undefined sends the fixture's key. */
   readonly key?: string | null;
-  /** An object is sent as JSON; bytes and streams as they are, without a Content-Type. */
+  /** An object is sent as JSON; bytes and streams are sent unchanged without a Content-Type. */
   readonly body?: object | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
   readonly headers?: Record<string, string>;
 }
@@ -34,7 +34,7 @@ export interface NewKey {
   readonly origins?: readonly string[];
 }
 
-/** Requests a minute: far more than any test sends. */
+/** Requests a minute, above what any test sends. */
 const RAISED_LIMIT = 100_000;
 
 interface StartedService {
@@ -51,9 +51,9 @@ async function startService(vars: Record<string, string>): Promise<StartedServic
   return { stateDir, service, log: () => log };
 }
 
-/** Test files of one process share a service; it ends with the process. */
+/** The service that test files of one process share; it ends with the process. */
 let shared: Promise<StartedService> | undefined;
-let mains = 0;
+let mainAccounts = 0;
 
 /** Vitest ends a worker by a signal; Miniflare ends its runtime when the process exits. */
 function startSharedService(): Promise<StartedService> {
@@ -63,16 +63,16 @@ function startSharedService(): Promise<StartedService> {
 
 /**
  * A real local service: the Worker in workerd with D1, R2, queues and Durable Objects, and an account with credit. The
- * tests speak HTTP to it; the database is there to make keys and to put jobs into states that take hours. Test files
- * share it: ids of stored jobs and names of accounts must differ between files.
+ * tests call it over HTTP; they use the database only to create keys and jobs in states that take hours to reach. Test
+ * files share it: ids of stored jobs and names of accounts must differ between files.
  *
- * @param vars variables of all Workers; with any, the service is one of its own
+ * @param vars variables of all Workers; starts a separate service
  */
 export async function startContractService(vars?: Record<string, string>) {
   if (!vars) shared ??= startSharedService();
   const { stateDir, service, log } = await (vars ? startService(vars) : shared!);
-  const loggedBefore = log().length;
-  const mainAccount = `main-${++mains}`;
+  const logOffset = log().length;
+  const mainAccount = `main-${++mainAccounts}`;
   const run = runSqlOn(service.db);
 
   const newKey = async (options: NewKey = {}) => {
@@ -100,15 +100,15 @@ export async function startContractService(vars?: Record<string, string>) {
   const call = async (method: string, path: string, options: CallOptions = {}): Promise<Answer> => {
     const { key = main.token, body, headers: extra } = options;
     const headers = new Headers(key === null ? {} : { Authorization: `Bearer ${key}` });
-    // The service may close a kept connection just when it is used again.
+    // The service may close an idle connection while the client reuses it.
     headers.set('Connection', 'close');
-    const raw = body instanceof Uint8Array || body instanceof ReadableStream;
-    if (body && !raw) headers.set('Content-Type', 'application/json');
+    const isRaw = body instanceof Uint8Array || body instanceof ReadableStream;
+    if (body && !isRaw) headers.set('Content-Type', 'application/json');
     for (const [name, value] of Object.entries(extra ?? {})) headers.set(name, value);
     const response = await fetch(path.startsWith('http') ? path : service.url + path, {
       method,
       headers,
-      body: raw || body === undefined ? (body as BodyInit | undefined) : JSON.stringify(body),
+      body: isRaw || body === undefined ? (body as BodyInit | undefined) : JSON.stringify(body),
       duplex: 'half',
     } as RequestInit);
     const text = await response.text();
@@ -127,8 +127,8 @@ export async function startContractService(vars?: Record<string, string>) {
     newKey,
     call,
     /** What the Workers have logged since this call. */
-    log: () => log().slice(loggedBefore),
-    /** Ends the jobs that the file has left, and the service where it is not shared. */
+    log: () => log().slice(logOffset),
+    /** Cancels unfinished jobs of the file, or stops the service if it is not shared. */
     async stop() {
       if (!vars) {
         await run("UPDATE jobs SET status = 'canceled' WHERE status IN ('created', 'pending', 'running')");
@@ -144,7 +144,7 @@ export type ContractService = Awaited<ReturnType<typeof startContractService>>;
 
 export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** The fields that a 400 names. */
+/** The fields named in a 400. */
 export const faultyFields = (answer: Answer): string[] =>
   (answer.body.errors as { field: string }[]).map(({ field }) => field);
 

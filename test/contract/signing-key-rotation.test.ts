@@ -4,7 +4,7 @@ import { SCOPES } from '../../src/jobs/app-services.ts';
 import { importSigningKey, signCursor, signTicket } from '../../src/platform/signed-tokens.ts';
 import { type ContractService, startContractService } from './service.ts';
 
-/** That of before the rotation. */
+/** The signing key before the rotation. */
 const PREVIOUS = Buffer.alloc(32, 7).toString('base64');
 const UNKNOWN = Buffer.alloc(32, 8).toString('base64');
 
@@ -17,14 +17,14 @@ afterAll(() => service?.stop());
 const keySignedBy = async (signingKey: string) =>
   (await createKey(service.run, { accountId: service.main.accountId, scopes: SCOPES, signingKey }, Date.now())).token;
 
-it('accepts API keys that the signing key before signed, and none of a third', async () => {
+it('accepts API keys signed with the previous key and refuses those of an unknown key', async () => {
   const status = async (key: string) => (await service.call('GET', '/v1/test', { key })).status;
   expect(await status(await keySignedBy(PREVIOUS))).toBe(200);
   expect(await status(service.main.token)).toBe(200);
   expect(await status(await keySignedBy(UNKNOWN))).toBe(401);
 });
 
-it('accepts upload tickets and cursors that it signed, and none of a third', async () => {
+it('accepts tickets and cursors of the previous key and refuses those of an unknown key', async () => {
   const { accountId } = service.main;
   const answers = async (signingKey: string) => {
     const ticket = { accountId, name: 'a' };
@@ -40,7 +40,7 @@ it('accepts upload tickets and cursors that it signed, and none of a third', asy
   expect(await answers(UNKNOWN)).toEqual([401, 400]);
 });
 
-it('signs nothing with it', async () => {
+it('signs only with the current key', async () => {
   const { body } = await service.call('POST', '/v1/media/input', {
     key: await keySignedBy(PREVIOUS),
     body: { url: 'media://a' },

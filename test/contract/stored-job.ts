@@ -14,7 +14,7 @@ export interface StoredJob {
   readonly webhook?: string;
 }
 
-/** Puts a job into a state by the database: states that take hours, or another job's luck, to reach. */
+/** Writes a job in a given state to the database: the API reaches some states only after hours or failures. */
 export async function storeJob(service: ContractService, job: StoredJob): Promise<void> {
   const { id, status, output, error, metadata } = job;
   const url = job.url ?? 'https://example.com/talk.mp3';
@@ -22,8 +22,8 @@ export async function storeJob(service: ContractService, job: StoredJob): Promis
   const isDone = ['succeeded', 'failed', 'canceled'].includes(status);
   if (output !== undefined) await service.bucket.put(`outputs/${id}.json`, output);
   await service.run(
-    `INSERT INTO jobs (id, account_id, kind, status, request, metadata, webhook_url, created_at, updated_at, completed_at,
-       output_key, error_code, error_message)
+    `INSERT INTO jobs (id, account_id, kind, status, request, metadata, webhook_url, created_at, updated_at,
+       completed_at, output_key, error_code, error_message)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     id,
     job.accountId ?? service.main.accountId,

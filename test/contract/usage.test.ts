@@ -14,8 +14,8 @@ afterAll(() => service?.stop());
 const DAY_MS = 24 * 3600 * 1000;
 const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10);
 
-/** What a job of long ago left behind. */
-async function billed(accountId: string, kind: string, billedSeconds: number, at: string | number): Promise<void> {
+/** Inserts a usage record, as a job that ended at `at` would. */
+async function insertUsage(accountId: string, kind: string, billedSeconds: number, at: string | number): Promise<void> {
   await service.run(
     'INSERT INTO usage_records (job_id, account_id, kind, billed_seconds, created_at) VALUES (?, ?, ?, ?, ?)',
     randomUUID(),
@@ -26,7 +26,7 @@ async function billed(accountId: string, kind: string, billedSeconds: number, at
   );
 }
 
-async function finished(jobId: string, key: string) {
+async function waitForEnd(jobId: string, key: string) {
   for (;;) {
     const { body } = await service.call('GET', `/v1/jobs/${jobId}`, { key });
     if (['succeeded', 'failed', 'canceled'].includes(body.status)) return body;
@@ -35,17 +35,17 @@ async function finished(jobId: string, key: string) {
 }
 
 describe('GET /v1/usage', () => {
-  it('sums what was billed by UTC day and kind, with totals, of this account alone', async () => {
+  it('sums billed seconds of this account by UTC day and kind, with totals', async () => {
     const { accountId, token: key } = await service.newKey({ account: 'billed' });
     const { accountId: other } = await service.newKey({ account: 'neighbour' });
-    await billed(accountId, 'diarize', 100.25, '2025-05-01T00:00:00Z');
-    await billed(accountId, 'diarize', 20, '2025-05-01T23:59:59.999Z');
-    await billed(accountId, 'identify', 30.5, '2025-05-01T12:00:00Z');
-    await billed(accountId, 'voiceprint', 0, '2025-05-02T00:00:00Z');
-    await billed(accountId, 'live', 60, '2025-05-02T01:00:00Z');
-    await billed(accountId, 'diarize', 1000, '2025-04-30T23:59:59.999Z');
-    await billed(accountId, 'diarize', 1000, '2025-05-03T00:00:00Z');
-    await billed(other, 'diarize', 1000, '2025-05-01T00:00:00Z');
+    await insertUsage(accountId, 'diarize', 100.25, '2025-05-01T00:00:00Z');
+    await insertUsage(accountId, 'diarize', 20, '2025-05-01T23:59:59.999Z');
+    await insertUsage(accountId, 'identify', 30.5, '2025-05-01T12:00:00Z');
+    await insertUsage(accountId, 'voiceprint', 0, '2025-05-02T00:00:00Z');
+    await insertUsage(accountId, 'live', 60, '2025-05-02T01:00:00Z');
+    await insertUsage(accountId, 'diarize', 1000, '2025-04-30T23:59:59.999Z');
+    await insertUsage(accountId, 'diarize', 1000, '2025-05-03T00:00:00Z');
+    await insertUsage(other, 'diarize', 1000, '2025-05-01T00:00:00Z');
 
     const answer = await service.call('GET', '/v1/usage?from=2025-05-01&to=2025-05-02', { key });
     expect(answer.status).toBe(200);
@@ -67,8 +67,8 @@ describe('GET /v1/usage', () => {
   it('covers the last 30 days by default', async () => {
     const { accountId, token: key } = await service.newKey({ account: 'recent' });
     const now = Date.now();
-    await billed(accountId, 'diarize', 20, now - 29 * DAY_MS);
-    await billed(accountId, 'diarize', 1000, now - 31 * DAY_MS);
+    await insertUsage(accountId, 'diarize', 20, now - 29 * DAY_MS);
+    await insertUsage(accountId, 'diarize', 1000, now - 31 * DAY_MS);
     const { body } = await service.call('GET', '/v1/usage', { key });
     expect(body.days).toEqual([
       { date: dayOf(now - 29 * DAY_MS), kind: 'diarize', billedSeconds: 20, jobs: 1, voiceprints: 0 },
@@ -77,7 +77,7 @@ describe('GET /v1/usage', () => {
     expect(Math.abs(Date.parse(body.to) - now)).toBeLessThan(60_000);
   });
 
-  it('is empty, not missing, for an account without jobs', async () => {
+  it('returns empty days and zero totals for an account without jobs', async () => {
     const { token: key } = await service.newKey({ account: 'idle' });
     const { body } = await service.call('GET', '/v1/usage', { key });
     expect(usageSchema.safeParse(body).success).toBe(true);
@@ -93,14 +93,14 @@ describe('GET /v1/usage', () => {
     ['from=2025-05-02&to=2025-05-01', ['from']],
     ['to=9999-12-31', ['to']],
     ['from=2025-05-01T00:00:00+02:00', ['from']],
-  ])('refuses %s with one error a field', async (query, fields) => {
+  ])('refuses %s with one error for each field', async (query, fields) => {
     const answer = await service.call('GET', `/v1/usage?${query}`);
     expect(answer.status).toBe(400);
     expect(answer.body.message).toBe('Invalid request');
     expect(faultyFields(answer)).toEqual(fields);
   });
 
-  it('needs jobs:read', async () => {
+  it('requires jobs:read', async () => {
     const { token: writer } = await service.newKey({ scopes: ['jobs:write', 'media:read'] });
     const { token: reader } = await service.newKey({ scopes: ['jobs:read'] });
     expect((await service.call('GET', '/v1/usage', { key: writer })).status).toBe(403);
@@ -118,39 +118,39 @@ describe('billing (contract §7)', () => {
   const start = (key: string, source: string) => service.call('POST', '/v1/diarize', { key, body: { url: source } });
   const totals = async (key: string) => (await service.call('GET', '/v1/usage', { key })).body.totals;
 
-  it('takes at least 20 s of credit for a success, then refuses what cannot be paid', {
+  it('charges at least 20 s of credit for a successful job, then answers 402 without credit', {
     timeout: 120_000,
   }, async () => {
     const { accountId, token: key } = await service.newKey({ account: 'payer', creditSeconds: 39 });
     const { body } = await start(key, url);
-    expect((await finished(body.jobId, key)).status).toBe('succeeded');
+    expect((await waitForEnd(body.jobId, key)).status).toBe('succeeded');
     expect(await credit(accountId)).toBe(19);
     expect(await totals(key)).toEqual({ billedSeconds: 20, jobs: 1, voiceprints: 0 });
     expect((await start(key, url)).status).toBe(402);
     expect((await service.call('GET', `/v1/jobs/${body.jobId}`, { key })).status).toBe(200);
   });
 
-  it('does not take jobs at once that the credit suffices for one by one', { timeout: 120_000 }, async () => {
+  it('accepts only as many concurrent jobs as the credit covers', { timeout: 120_000 }, async () => {
     const { accountId, token: key } = await service.newKey({ account: 'hasty', creditSeconds: 39 });
     const answers = await Promise.all(Array.from({ length: 4 }, () => start(key, url)));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 402, 402, 402]);
-    const begun = answers.find(({ status }) => status === 200);
-    expect((await finished(begun?.body.jobId, key)).status).toBe('succeeded');
+    const accepted = answers.find(({ status }) => status === 200);
+    expect((await waitForEnd(accepted?.body.jobId, key)).status).toBe('succeeded');
     expect(await credit(accountId)).toBe(19);
   });
 
-  it('takes nothing for a failure', async () => {
+  it('charges nothing for a failed job', async () => {
     const { accountId, token: key } = await service.newKey({ account: 'unlucky', creditSeconds: 20 });
     const { body } = await start(key, 'data:,this%20is%20not%20audio');
-    expect((await finished(body.jobId, key)).status).toBe('failed');
+    expect((await waitForEnd(body.jobId, key)).status).toBe('failed');
     expect(await credit(accountId)).toBe(20);
     expect(await totals(key)).toEqual({ billedSeconds: 0, jobs: 0, voiceprints: 0 });
   });
 
-  it('records but does not charge a subscriber', { timeout: 120_000 }, async () => {
+  it('records the usage of a subscriber without charging credit', { timeout: 120_000 }, async () => {
     const { accountId, token: key } = await service.newKey({ account: 'member', creditSeconds: 0, subscribe: true });
     const { body } = await start(key, url);
-    expect((await finished(body.jobId, key)).status).toBe('succeeded');
+    expect((await waitForEnd(body.jobId, key)).status).toBe('succeeded');
     expect(await credit(accountId)).toBe(0);
     expect(await totals(key)).toEqual({ billedSeconds: 20, jobs: 1, voiceprints: 0 });
   });

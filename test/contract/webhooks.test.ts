@@ -19,7 +19,7 @@ let service: ContractService;
 let receiver: TestServer;
 const deliveries: Delivery[] = [];
 
-/** What the receiver does, by the first part of the path. */
+/** Behaviour of the receiver by the first segment of the path. */
 const ANSWERS: Record<string, (response: ServerResponse, delivery: Delivery) => void> = {
   ok: (response) => response.writeHead(204).end(),
   broken: (response) => response.writeHead(500).end('no'),
@@ -50,7 +50,7 @@ const NOT_AUDIO = 'data:,this%20is%20not%20audio';
 const signatureOf = (secret: string | undefined, { headers, raw }: Delivery): string =>
   createHmac('sha256', String(secret)).update(`v0:${headers['x-request-timestamp']}:${raw}`).digest('hex');
 
-/** A job that fails at once: every terminal state is delivered, and this one needs no inference. */
+/** Creates a job that fails immediately: its webhook needs no inference. */
 async function failingJob(path: string, extra: object = {}): Promise<string> {
   const body = { url: NOT_AUDIO, webhook: `${receiver.origin}${path}`, ...extra };
   const { status, body: job } = await service.call('POST', '/v1/diarize', { body });
@@ -73,13 +73,13 @@ const outboxRow = async (jobId: string) =>
 
 async function settled(jobId: string): Promise<void> {
   for (let tries = 0; await outboxRow(jobId); tries++) {
-    if (tries > 100) throw new Error('the webhook is still outstanding');
+    if (tries > 100) throw new Error('the webhook is still in the outbox');
     await new Promise((wake) => setTimeout(wake, 50));
   }
 }
 
 describe('contract §8: webhooks', () => {
-  it('posts the job as polling gives it, signed with the secret of the account', async () => {
+  it('posts the job as polling returns it, signed with the secret of the account', async () => {
     const jobId = await failingJob('/ok/signed', { metadata: { call: '4711' } });
     const [delivery] = await delivered('/ok/signed', 1);
     const polled = await service.call('GET', `/v1/jobs/${jobId}`);
@@ -97,13 +97,13 @@ describe('contract §8: webhooks', () => {
     expect(deliveries.filter(({ path }) => path === '/ok/signed')).toHaveLength(1);
   });
 
-  it('carries id and status alone with webhookStatusOnly', async () => {
+  it('contains only id and status with webhookStatusOnly', async () => {
     const jobId = await failingJob('/ok/status-only', { webhookStatusOnly: true });
     const [delivery] = await delivered('/ok/status-only', 1);
     expect(JSON.parse(delivery.raw)).toEqual({ jobId, status: 'failed' });
   });
 
-  it('carries outputs of up to 8 MiB, several at once; of a larger one all but the output', async () => {
+  it('contains outputs of up to 8 MiB and omits larger ones', async () => {
     const sizes = { small: 100, 'large-1': 3_000_000, 'large-2': 3_000_000, huge: 9_000_000 };
     for (const [name, bytes] of Object.entries(sizes)) {
       const id = `output-${name}`;
@@ -131,7 +131,7 @@ describe('contract §8: webhooks', () => {
     }
   });
 
-  it('signs with the new and with the old secret for a day after a rotation, then with the new alone', async () => {
+  it('signs with both secrets for a day after a rotation, then only with the new one', async () => {
     const secret = () => webhookSecretOf(service.run, service.main.account, service.signingKey);
     const old = await secret();
     const rotation = await rotateWebhookSecret(service.run, service.main.account, Date.now());
@@ -162,7 +162,7 @@ describe('contract §8: webhooks', () => {
     ['broken', 'http_error', 1],
     ['circle', 'too_many_redirects', 3],
     ['reset', undefined, 1],
-  ])('retries a receiver that is %s at once, then after a minute', async (kind, reason, requestsPerTry) => {
+  ])('retries immediately, then after a minute, when the receiver answers %s', async (kind, reason, requestsPerTry) => {
     const path = `/${kind}/retried`;
     const jobId = await failingJob(path);
     const found = await delivered(path, 2 * requestsPerTry);
@@ -185,7 +185,7 @@ describe('contract §8: webhooks', () => {
     expect(job.body.status).toBe('failed');
   });
 
-  it('gives up on a receiver that hangs after ten seconds and says so in the retry', async () => {
+  it('times out after ten seconds and names this reason in the retry', async () => {
     await failingJob('/hang/there');
     const [first, retry] = await delivered('/hang/there', 2, 25_000);
     expect(retry.atMs - first.atMs).toBeGreaterThan(9000);

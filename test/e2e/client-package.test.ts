@@ -15,7 +15,7 @@ const run = promisify(execFile);
 let project: string;
 let service: ContractService;
 const file = (name: string) => join(project, name);
-/** Code blocks of the package's README in a language. */
+/** Code blocks in the package's README of one language. */
 const examples = (language: string) =>
   [...readFileSync(join(root, 'client/README.md'), 'utf8').matchAll(/```(\w+)\n(.*?)```/gs)]
     .filter(([, name]) => name === language)
@@ -66,7 +66,7 @@ describe('rollcall-client, installed from its tarball', () => {
     expect((await runJavaScript(live)).stdout).toBe('done\n');
   });
 
-  it('rejects with the reason of a failed job, and cancels a job when the signal aborts', async () => {
+  it('rejects with the error of a failed job, and cancels a job when the signal aborts', async () => {
     const { stdout } = await runJavaScript(`
       import { Rollcall } from 'rollcall-client';
       const rollcall = new Rollcall({ url: process.env.ROLLCALL_URL, key: process.env.ROLLCALL_KEY });
@@ -87,12 +87,12 @@ describe('rollcall-client, installed from its tarball', () => {
     examples('ts').forEach((code, index) => {
       writeFileSync(file(`example-${index}.ts`), code);
     });
-    const wrong = `import { Rollcall } from 'rollcall-client';
+    const program = `import { Rollcall } from 'rollcall-client';
       const { turns } = await new Rollcall({ url: '', key: '' }).diarizeFile(new URL('https://example.com/a.mp3'));
       export const speakers: string[] = turns.map(({ speaker }) => speaker);
       // @ts-expect-error: a start is a number
       export const starts: string[] = turns.map(({ start }) => start);`;
-    writeFileSync(file('typed.ts'), wrong);
+    writeFileSync(file('typed.ts'), program);
     mkdirSync(file('node_modules/@types'), { recursive: true });
     const options = { module: 'nodenext', target: 'es2022', strict: true, noEmit: true, types: ['node'] };
     const typeRoots = [join(root, 'node_modules/@types')];
@@ -105,7 +105,7 @@ describe('rollcall-client, installed from its tarball', () => {
     expect(checked.stdout).toBe('');
   });
 
-  it('is bundled for browsers without a module of Node', async () => {
+  it('bundles for browsers without Node modules', async () => {
     const code = `import { Rollcall } from 'rollcall-client'; new Rollcall({ url: location.origin, key: '' });`;
     for (const contents of [...examples('browser'), code]) {
       const { outputFiles } = await build({
@@ -121,7 +121,7 @@ describe('rollcall-client, installed from its tarball', () => {
     }
   });
 
-  it('verifies webhooks: genuine, forged, old, and signed before a rotation', async () => {
+  it('verifies genuine, forged, old and rotated webhook signatures', async () => {
     const timestamp = String(Math.floor(Date.now() / 1000));
     const sign = (secret: string, body: string) =>
       createHmac('sha256', secret).update(`v0:${timestamp}:${body}`).digest('hex');

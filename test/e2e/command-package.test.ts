@@ -8,7 +8,7 @@ import { errorRate, readRttm } from '../helpers/score.ts';
 
 let project: string;
 /** Why npm could not install the package's dependencies, from its cache or the registry. */
-let missing: string | undefined;
+let skipReason: string | undefined;
 const file = (name: string) => join(project, name);
 const stateDir = () => file('state');
 
@@ -23,7 +23,7 @@ beforeAll(() => {
     const flags = ['--prefer-offline', '--no-audit', '--no-fund', '--silent'];
     execFileSync('npm', ['install', ...flags, `./${tarball}`], { cwd: project, stdio: 'pipe', timeout: 300_000 });
   } catch (error) {
-    missing = (error as { stderr?: Buffer }).stderr?.toString().trim() || String(error);
+    skipReason = (error as { stderr?: Buffer }).stderr?.toString().trim() || String(error);
   }
 }, 400_000);
 
@@ -35,7 +35,7 @@ afterAll(async () => {
   rmSync(project, { recursive: true, force: true, maxRetries: 5 });
 });
 
-/** Processes of the services that commands have left running. */
+/** Process ids of services that keep running after a command. */
 function keptServices(): number[] {
   const folder = join(stateDir(), 'rollcall');
   if (!existsSync(folder)) return [];
@@ -57,8 +57,8 @@ function rollcall(args: readonly string[], input = ''): Promise<Finished> {
 }
 
 describe('the command rollcall, installed from its tarball', () => {
-  it('diarizes with a service that keeps running for the next call', async ({ skip }) => {
-    if (missing !== undefined) return skip(missing);
+  it('diarizes with a service that keeps running for the next command', async ({ skip }) => {
+    if (skipReason !== undefined) return skip(skipReason);
     const first = await rollcall(['diarize', 'meeting one.mp3', '--format', 'rttm']);
     expect(first, first.stderr).toMatchObject({ code: 0 });
     expect(first.stderr).toContain('It stays for 10 minutes');
@@ -74,7 +74,7 @@ describe('the command rollcall, installed from its tarball', () => {
   });
 
   it('lists, shows and deletes jobs, and shows the usage', async ({ skip }) => {
-    if (missing !== undefined) return skip(missing);
+    if (skipReason !== undefined) return skip(skipReason);
     const listed = await rollcall(['jobs', 'list', '--json']);
     const jobs = JSON.parse(listed.stdout) as { id: string; status: string }[];
     expect(jobs.map(({ status }) => status)).toEqual(Array(4).fill('succeeded'));
@@ -87,7 +87,7 @@ describe('the command rollcall, installed from its tarball', () => {
   });
 
   it('shows its version and help, and refuses unknown commands and unreachable services', async ({ skip }) => {
-    if (missing !== undefined) return skip(missing);
+    if (skipReason !== undefined) return skip(skipReason);
     expect((await rollcall(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
     expect((await rollcall(['--help'])).stdout).toMatch(/diarize(.*\n)+ *serve(.*\n)+ *jobs/);
     expect(await rollcall(['nonsense'])).toMatchObject({ code: 2, stdout: '' });

@@ -9,15 +9,13 @@ import { serveRanges, startServer, type TestServer } from '../helpers/http-serve
 import { conversation, type RunningService, root, startService } from '../helpers/local-process.ts';
 import { loopMp3 } from '../helpers/mp3.ts';
 
-/** Each round kills at another point; ten go through all of them. */
+/** Each round kills at another of the ten POINTS. */
 const ROUNDS = Number(process.env.ROUNDS ?? 2);
 /** Eleven minutes: three shards. */
 const recording = loopMp3(readFileSync(conversation), 12);
 const ETAG = '"v1"';
 
-/**
- * What the service has logged when everything is killed: five points of reading the recordings, five of their shards.
- */
+/** When to kill all processes: after `count` log lines of an event, plus `laterMs`. */
 const POINTS: readonly { readonly event: string; readonly count: number; readonly laterMs?: number }[] = [
   { event: 'request', count: 8 },
   { event: 'shard_done', count: 1 },
@@ -66,21 +64,21 @@ async function outputBytes(jobId: string): Promise<string> {
   return text.slice(text.indexOf('"output":'));
 }
 
-const counted = (event: string) => service.log().split(`"event":"${event}"`).length - 1;
+const countEvents = (event: string) => service.log().split(`"event":"${event}"`).length - 1;
 
 async function reach({ event, count, laterMs = 0 }: (typeof POINTS)[number]): Promise<void> {
-  while (counted(event) < count) await new Promise((wake) => setTimeout(wake, 20));
+  while (countEvents(event) < count) await new Promise((wake) => setTimeout(wake, 20));
   await new Promise((wake) => setTimeout(wake, laterMs));
 }
 
-it(`eight jobs end with the bytes of an undisturbed run over kill -9 of everything, ${ROUNDS} times`, {
+it(`eight jobs have the output of an uninterrupted run after kill -9 of all processes, in ${ROUNDS} rounds`, {
   timeout: 300_000 * (ROUNDS + 1),
 }, async () => {
   const media = await upload();
-  const undisturbed = await client().diarize({ url: media, exclusive: true, turnLevelConfidence: true });
-  if (!undisturbed.ok) throw new Error(undisturbed.error.message);
-  await client().wait(undisturbed.value.jobId);
-  const expected = await outputBytes(undisturbed.value.jobId);
+  const reference = await client().diarize({ url: media, exclusive: true, turnLevelConfidence: true });
+  if (!reference.ok) throw new Error(reference.error.message);
+  await client().wait(reference.value.jobId);
+  const expected = await outputBytes(reference.value.jobId);
   expect(expected).toContain('"diarization"');
   for (let round = 0; round < ROUNDS; round++) {
     await service.killAll();
@@ -88,9 +86,7 @@ it(`eight jobs end with the bytes of an undisturbed run over kill -9 of everythi
     const urls = [
       media,
       media,
-      ...['ranges/1', 'ranges/2', 'ranges/3', 'whole/1', 'whole/2', 'whole/3'].map(
-        (path) => `${server.origin}/${path}`,
-      ),
+      ...['ranges/1', 'ranges/2', 'ranges/3', 'full/1', 'full/2', 'full/3'].map((path) => `${server.origin}/${path}`),
     ];
     const ids: string[] = [];
     for (const url of urls) {

@@ -13,18 +13,18 @@ import { voiceSample } from '../helpers/voices.ts';
 const folder = folderWith(['openai@7.59.0']);
 const bin = pythonWith(['openai==3.57.0']);
 
-/** What the engine answers that takes no audio. */
+/** Answer of an engine that refuses the audio. */
 const refuseAudio = (response: ServerResponse) => sendJson(response, { error: 'no audio' }, 400);
 
 type Call = readonly [method: string, args: Readonly<Record<string, unknown>>];
-interface Ended {
+interface SdkResult {
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape
   readonly results: any[];
   readonly error?: { name: string; code: string | null; param: string | null; message: string };
 }
 
 const script = (name: string) => join(root, 'test/e2e/clients', name);
-const sdks: [name: string, isThere: boolean, command: string, args: string[]][] = [
+const sdks: [name: string, isInstalled: boolean, command: string, args: string[]][] = [
   ['Node', folder !== undefined, process.execPath, [script('openai-sdk.mjs')]],
   ['Python', bin !== undefined, join(bin ?? '', 'python'), [script('openai_sdk.py')]],
 ];
@@ -43,26 +43,26 @@ afterAll(async () => {
   rmSync(temporary, { recursive: true, force: true });
 });
 
-describe.each(sdks)("OpenAI's SDK for %s, unchanged, with another base address", (_, isThere, command, args) => {
-  async function sdk(calls: readonly Call[], key = service.main.token): Promise<Ended> {
+describe.each(sdks)("OpenAI's SDK for %s, unchanged, with another base address", (_, isInstalled, command, args) => {
+  async function sdk(calls: readonly Call[], key = service.main.token): Promise<SdkResult> {
     const env = { ROLLCALL_URL: service.url, ROLLCALL_KEY: key, OPENAI_FOLDER: folder ?? '' };
-    // A reference is longer than an argument may be.
+    // A reference exceeds the length limit of an argument.
     const path = join(temporary, 'calls.json');
     writeFileSync(path, JSON.stringify(calls));
     const { stdout, stderr } = await runPython(command, [...args, path], { env });
     expect(stdout, stderr).not.toBe('');
-    return JSON.parse(stdout) as Ended;
+    return JSON.parse(stdout) as SdkResult;
   }
   const transcribe = (options: object): Call => ['transcribe', { file: conversation, model: 'whisper-1', ...options }];
   const DIARIZE = { model: 'gpt-4o-transcribe-diarize', response_format: 'diarized_json', chunking_strategy: 'auto' };
   const TEXT = /^w\d+\.?( w\d+\.?)+\n?$/;
 
-  it.skipIf(!isThere)('lists models', async () => {
+  it.skipIf(!isInstalled)('lists models', async () => {
     const { results } = await sdk([['models', {}]]);
     expect(results[0]).toEqual(expect.arrayContaining(['precision-2', 'whisper-1', 'gpt-4o-transcribe-diarize']));
   });
 
-  it.skipIf(!isThere)('transcribes in every format', async () => {
+  it.skipIf(!isInstalled)('transcribes in every format', async () => {
     const formats = ['json', 'text', 'srt', 'vtt', 'verbose_json'];
     const words = { timestamp_granularities: ['word', 'segment'] };
     const { results, error } = await sdk(
@@ -85,13 +85,13 @@ describe.each(sdks)("OpenAI's SDK for %s, unchanged, with another base address",
     });
   });
 
-  it.skipIf(!isThere)('tells who said what, known speakers by name', async () => {
+  it.skipIf(!isInstalled)('returns speakers of segments, known speakers by name', async () => {
     const reference = `data:audio/wav;base64,${Buffer.from(await voiceSample('adam', 8)).toString('base64')}`;
     const known = { known_speaker_names: ['Adam'], known_speaker_references: [reference] };
     const { results, error } = await sdk([transcribe(DIARIZE), transcribe({ ...DIARIZE, ...known })]);
     expect(error).toBeUndefined();
     const speakers = results.map(({ segments }) => [
-      ...new Set(segments.map((one: { speaker: string }) => one.speaker)),
+      ...new Set(segments.map((segment: { speaker: string }) => segment.speaker)),
     ]);
     expect(speakers[0].slice(0, 2)).toEqual(['A', 'B']);
     expect(speakers[1].slice().sort().slice(0, 2)).toEqual(['A', 'Adam']);
@@ -106,7 +106,7 @@ describe.each(sdks)("OpenAI's SDK for %s, unchanged, with another base address",
     });
   });
 
-  it.skipIf(!isThere)('streams', async () => {
+  it.skipIf(!isInstalled)('streams text and segments', async () => {
     const { results, error } = await sdk([transcribe({ stream: true }), transcribe({ ...DIARIZE, stream: true })]);
     expect(error).toBeUndefined();
     const [plain, diarized] = results.map((events) => events.map(({ type }: { type: string }) => type));
@@ -115,18 +115,18 @@ describe.each(sdks)("OpenAI's SDK for %s, unchanged, with another base address",
     for (const events of results) expect(events.at(-1).text).toMatch(TEXT);
   });
 
-  it.skipIf(!isThere)('raises its own errors', async () => {
+  it.skipIf(!isInstalled)('raises its own exceptions', async () => {
     expect((await sdk([['models', {}]], 'bad')).error).toMatchObject({
       name: 'AuthenticationError',
       code: 'invalid_api_key',
     });
     const wrong = await sdk([transcribe({ response_format: 'xml' })]);
     expect(wrong.error).toMatchObject({ name: 'BadRequestError', param: 'response_format' });
-    const silent = await sdk([transcribe({ file: join(root, 'package.json'), stream: true })]);
-    expect(silent.error).toMatchObject({ name: 'APIError', param: 'file' });
+    const noAudio = await sdk([transcribe({ file: join(root, 'package.json'), stream: true })]);
+    expect(noAudio.error).toMatchObject({ name: 'APIError', param: 'file' });
   });
 
-  it.skipIf(!isThere)('does not repeat a request whose transcription failed', async () => {
+  it.skipIf(!isInstalled)('does not repeat a request whose transcription failed', async () => {
     const countJobs = async () => Number((await service.run('SELECT COUNT(*) AS jobs FROM jobs'))[0].jobs);
     engine.behaviours.push(...Array(20).fill(refuseAudio));
     try {

@@ -11,16 +11,17 @@ import { conversation } from '../helpers/local-process.ts';
 import { conversationSamples, voiceSample } from '../helpers/voices.ts';
 import { wav16 } from '../helpers/wav.ts';
 
-const ELSEWHERE = 'rollcall.test';
+/** A name that resolves to this machine but is not a secure context. */
+const OTHER_HOST = 'rollcall.test';
 
 /** Turns of a meeting of five people, some of which overlap. */
-const threeHours = () =>
+const threeHourTurns = () =>
   Array.from({ length: 4000 }, (_, i) => {
     const start = Number((2.7 * i).toFixed(3));
     return { speaker: `SPEAKER_0${(i * 7) % 5}`, start, end: start + (i % 9 === 0 ? 3.4 : 2.2) };
   });
 
-/** Scrolls the timeline, then the page, one step per frame: median milliseconds of a frame, and of drawing one. */
+/** Scrolls the timeline, then the page, a step per frame; median milliseconds of a frame and of drawing it. */
 const MEASURE_SCROLL = `(async () => {
   const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
   const frame = () => new Promise(requestAnimationFrame);
@@ -59,15 +60,15 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
   let folder: string;
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'rollcall-playground-'));
-    const heard = join(folder, 'heard.wav');
-    writeFileSync(heard, wav16(await conversationSamples(), 16_000));
+    const microphone = join(folder, 'microphone.wav');
+    writeFileSync(microphone, wav16(await conversationSamples(), 16_000));
     service = await startContractService();
     browser = await startBrowser([
       '--use-fake-device-for-media-stream',
       '--use-fake-ui-for-media-stream',
-      `--use-file-for-fake-audio-capture=${heard}`,
+      `--use-file-for-fake-audio-capture=${microphone}`,
       '--autoplay-policy=no-user-gesture-required',
-      `--host-resolver-rules=MAP ${ELSEWHERE} 127.0.0.1`,
+      `--host-resolver-rules=MAP ${OTHER_HOST} 127.0.0.1`,
     ]);
   });
   beforeEach(async () => {
@@ -89,15 +90,15 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
   const focused = () => page.evaluate<string>('document.activeElement.id');
   const ready = (id: string, pattern: RegExp) => expect.poll(() => text(id), { timeout: 60_000 }).toMatch(pattern);
 
-  /** What a screen reader says by itself. */
+  /** Records the texts of the live region, which a screen reader announces. */
   const listenToStatus = () =>
     page.evaluate(`{
       const status = document.querySelector('[role=status]');
-      window.said = [];
-      new MutationObserver(() => said.push(status.textContent)).observe(status, { childList: true });
+      window.announced = [];
+      new MutationObserver(() => announced.push(status.textContent)).observe(status, { childList: true });
     }`);
 
-  const facts = () =>
+  const speakerNames = () =>
     page.evaluate<string[]>("[...document.querySelectorAll('.speaker .name')].map((n) => n.textContent)");
 
   /** Opens the sheet of a speaker and gives them a name. */
@@ -107,7 +108,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await page.evaluate("document.querySelector('#sheet form').requestSubmit()");
   }
 
-  /** The file that the browser would save in a format. */
+  /** The file that the browser would save in this format. */
   async function exported(format: string): Promise<string> {
     await page.evaluate(`{
       window.saved = undefined;
@@ -129,9 +130,9 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     expect(await page.evaluate('location.hash')).toBe('');
     await listenToStatus();
     await findSpeakers();
-    const said = await page.evaluate<string[]>('said');
-    expect(said.slice(0, 2)).toEqual(['Sending the file …', expect.stringMatching(/…$/)]);
-    expect(said.filter((words) => words.includes('%'))).toEqual([]);
+    const announced = await page.evaluate<string[]>('announced');
+    expect(announced.slice(0, 2)).toEqual(['Sending the file …', expect.stringMatching(/…$/)]);
+    expect(announced.filter((words) => words.includes('%'))).toEqual([]);
     expect(await text('result-title')).toBe('3 speakers');
     expect(await focused()).toBe('result-title');
     const turns = await count('.turn');
@@ -143,12 +144,12 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
 
     await rename(0, 'Sarah');
     await rename(1, 'Tom');
-    expect(await facts()).toEqual(['Sarah', 'Tom', 'SPEAKER_02']);
+    expect(await speakerNames()).toEqual(['Sarah', 'Tom', 'SPEAKER_02']);
     // The name of another speaker merges the two.
     await rename(2, 'Tom');
-    expect(await facts()).toEqual(['Sarah', 'Tom']);
+    expect(await speakerNames()).toEqual(['Sarah', 'Tom']);
     await click('undo');
-    expect(await facts()).toEqual(['Sarah', 'Tom', 'SPEAKER_02']);
+    expect(await speakerNames()).toEqual(['Sarah', 'Tom', 'SPEAKER_02']);
     await page.evaluate("document.querySelectorAll('.turn .who')[0].click()");
     await page.evaluate("document.querySelectorAll('#sheet-body button')[1].click()");
     const first = await page.evaluate<string>("document.querySelector('.turn .who').textContent");
@@ -160,7 +161,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     expect(formats).toEqual(OUTPUT_FORMAT_NAMES);
 
     await page.evaluate('location.reload()');
-    await expect.poll(facts).toEqual(['Sarah', 'Tom', 'SPEAKER_02']);
+    await expect.poll(speakerNames).toEqual(['Sarah', 'Tom', 'SPEAKER_02']);
     // The page loads the recording from the service.
     await expect.poll(() => page.evaluate("document.getElementById('player').duration")).toBeGreaterThan(50);
     await page.evaluate("document.getElementById('scroll').focus()");
@@ -172,7 +173,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     expect(await page.evaluate("document.getElementById('scroll').getAttribute('aria-valuetext')")).toMatch(/^0:0\d, /);
   });
 
-  it('stores a voice of a result after consent, and finds it in another recording', async () => {
+  it('stores the voice of a speaker after consent and recognises it in another recording', async () => {
     const other = join(folder, 'other.wav');
     writeFileSync(other, await voiceSample('beth'));
     await page.open(withKey());
@@ -193,10 +194,10 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await click('compare');
     await ready('suggestions', /SPEAKER_00 looks like Beth \(\d+ %\)/);
     await page.evaluate("document.querySelector('#suggestions button').click()");
-    expect(await facts()).toEqual(['Beth']);
+    expect(await speakerNames()).toEqual(['Beth']);
   });
 
-  it('plays the recording of an address, and shows earlier jobs, code and usage', async () => {
+  it('plays the recording at a URL, and shows earlier jobs, code and usage', async () => {
     await page.open(withKey());
     await page.evaluate("document.querySelector('[value=address]').click()");
     const address = `${service.url}/playground/sample.mp3`;
@@ -242,7 +243,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
 
   it('draws a frame of three hours of turns in less than 8 ms', async () => {
     const id = '44444444-4444-4444-8444-444444444444';
-    await storeJob(service, { id, status: 'succeeded', output: JSON.stringify({ diarization: threeHours() }) });
+    await storeJob(service, { id, status: 'succeeded', output: JSON.stringify({ diarization: threeHourTurns() }) });
     await page.open(withKey());
     await page.evaluate(`sessionStorage.setItem('rollcall.job', JSON.stringify({ id: '${id}', name: 'three hours' }))`);
     await page.evaluate('location.reload()');
@@ -253,13 +254,13 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await page.evaluate("for (let i = 0; i < 5; i++) document.getElementById('zoom-in').click()");
     const paces = await page.evaluate<{ timeline: number; page: number; draw: number }>(MEASURE_SCROLL);
     console.log(JSON.stringify(paces));
-    // At 60 Hz a frame has 16.7 ms. The rate itself depends on the machine.
+    // A frame at 60 Hz takes 16.7 ms. The frame rate itself depends on the machine.
     expect(paces.draw).toBeLessThan(8);
     expect(await count('#turns .turn')).toBeLessThan(5000);
   });
 
-  it('works over plain http under a name that is not this machine, where browsers give pages less', async () => {
-    await page.open(withKey().replace('127.0.0.1', ELSEWHERE));
+  it('works without a secure context', async () => {
+    await page.open(withKey().replace('127.0.0.1', OTHER_HOST));
     expect(await page.evaluate('[isSecureContext, typeof crypto.randomUUID]')).toEqual([false, 'undefined']);
     await page.evaluate(`document.getElementById('key').value = '${service.main.token}'`);
     await findSpeakers();
@@ -280,7 +281,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     expect(await exported('rttm')).toContain(' Sarah ');
   });
 
-  it('has thousands of turns on a narrow screen, and the keyboard stays where new ones come', async () => {
+  it('adds turns on demand on a narrow screen and focuses the first new one', async () => {
     const diarization = Array.from({ length: 1200 }, (_, i) => {
       return { speaker: `SPEAKER_${String(i % 12).padStart(2, '0')}`, start: 30 * i, end: 30 * i + 20 };
     });
@@ -307,7 +308,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await expect.poll(() => count('#turns .turn')).toBeGreaterThan(shown + 200);
   });
 
-  it('asks for another key where one was revoked', async () => {
+  it('asks for another key when the key is revoked', async () => {
     const { token, keyId } = await service.newKey({ account: 'gone' });
     await service.run('UPDATE api_keys SET revoked_at = ? WHERE id = ?', Date.now(), keyId);
     await page.open(`${service.url}/#key=${token}`);
@@ -315,10 +316,10 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await click('start');
     await ready('problem', /wrong, was revoked or has expired/);
     expect(await focused()).toBe('key');
-    page.complaints.length = 0; // the browser's own word on the 401
+    page.complaints.length = 0; // the browser's console message about the 401
   });
 
-  it('keeps a job whose key was revoked while it worked: another key of the account has the result', async () => {
+  it('shows the result of a job with another key after its key was revoked', async () => {
     const old = await service.newKey({ account: 'changed' });
     const id = '33333333-3333-4333-8333-333333333333';
     await storeJob(service, { id, status: 'running', accountId: old.accountId, createdAt: Date.now() });
@@ -328,7 +329,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await ready('status', /Listening/);
     await service.run('UPDATE api_keys SET revoked_at = ? WHERE id = ?', Date.now(), old.keyId);
     await ready('problem', new RegExp(`may go on; another key of its account gets the result: GET /v1/jobs/${id}`));
-    page.complaints.length = 0; // the browser's own word on the 401
+    page.complaints.length = 0; // the browser's console message about the 401
     const diarization = [{ speaker: 'SPEAKER_00', start: 1, end: 2 }];
     await service.bucket.put(`outputs/${id}.json`, JSON.stringify({ diarization }));
     const done = "UPDATE jobs SET status = 'succeeded', completed_at = ?, output_key = ? WHERE id = ?";
@@ -338,7 +339,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await ready('result-title', /^1 speaker$/);
   });
 
-  it('is drawn also where the system chooses the colours', async () => {
+  it('draws marks and buttons with forced colours', async () => {
     await page.send('Emulation.setEmulatedMedia', { features: [{ name: 'forced-colors', value: 'active' }] });
     await page.open(withKey());
     await findSpeakers();
@@ -358,7 +359,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     expect(edges[0]).not.toBe(edges[1]);
   });
 
-  it('has docs whose reference loads only from this service, without axe violations', async () => {
+  it('has docs without axe violations that load only files of this service', async () => {
     for (const value of ['light', 'dark']) {
       await page.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] });
       await page.open(`${service.url}/docs`);
@@ -380,8 +381,8 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
       }
     }
     // The policy blocks inline styles of the reference; its stylesheet has them, too.
-    const others = page.complaints.filter((complaint) => !complaint.includes('Applying inline style violates'));
+    const unexpected = page.complaints.filter((complaint) => !complaint.includes('Applying inline style violates'));
     page.complaints.length = 0;
-    expect(others).toEqual([]);
+    expect(unexpected).toEqual([]);
   });
 });

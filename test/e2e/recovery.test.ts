@@ -13,9 +13,9 @@ import { startReceiver } from '../helpers/webhook-receiver.ts';
 
 /** Eleven minutes: three shards. */
 const recording = loopMp3(readFileSync(conversation), 12);
-/** These tests look at their jobs more often than the default limit allows. */
+/** These tests poll their jobs more often than the default limit allows. */
 const POLLS_PER_MINUTE = 10_000;
-/** What an undisturbed run gives, as bytes. */
+/** Output bytes of an undisturbed run. */
 let expected: string;
 
 let stateDir: string;
@@ -30,7 +30,7 @@ async function start(port = 0): Promise<RunningService> {
   return service;
 }
 
-/** The same folder and port again, as a person would do after a crash. */
+/** Starts the service again with the same folder and port, as after a crash. */
 const restart = (): Promise<RunningService> => start(Number(new URL(service.url).port));
 
 function client(): RollcallClient {
@@ -53,7 +53,7 @@ async function outputBytes(jobId: string): Promise<string> {
   return text.slice(text.indexOf('"output":'));
 }
 
-/** Polls until the job is so far; a job that has ended counts as there. */
+/** Polls until the job's progress reaches `fraction` or the job has ended. */
 async function reach(jobId: string, fraction: number): Promise<JobState> {
   for (;;) {
     const job = await client().retrieve(jobId);
@@ -104,7 +104,7 @@ afterEach(stopAll);
 afterAll(stopAll);
 
 describe('a job of several shards', () => {
-  it('completes once over kill -9 of the whole service before it starts, twice in the middle and near its end', async () => {
+  it('completes once after kill -9 of the whole service at five points', async () => {
     receiver = await startReceiver();
     await start();
     const jobId = await createJob(receiver.url);
@@ -119,13 +119,14 @@ describe('a job of several shards', () => {
     await restart();
     expect(await finish(jobId)).toMatchObject({ status: 'succeeded' });
     expect(await outputBytes(jobId)).toBe(expected);
-    expect(reached.filter((progress) => progress < 1).length).toBeGreaterThanOrEqual(3); // the kills did hit the work
+    // The kills interrupted the job.
+    expect(reached.filter((progress) => progress < 1).length).toBeGreaterThanOrEqual(3);
     expect(await usageRows(jobId)).toHaveLength(1);
     await expect.poll(() => receiver?.received.length, { timeout: 30_000 }).toBe(1);
     expect(receiver.received[0]).toMatchObject({ answered: 200, body: { jobId, status: 'succeeded' } });
   });
 
-  it('completes once when only the parent process is killed and its workerd stays behind', async () => {
+  it('completes once when only the parent process is killed and workerd survives', async () => {
     receiver = await startReceiver();
     await start();
     const jobId = await createJob(receiver.url);
@@ -138,7 +139,7 @@ describe('a job of several shards', () => {
     await expect.poll(() => receiver?.received.length, { timeout: 30_000 }).toBe(1);
   });
 
-  it('delivers its webhook after a kill while the receiver was thinking, and bills once', async () => {
+  it('delivers its webhook after a kill during the delivery, and bills once', async () => {
     let entered: () => void = () => {};
     const first = new Promise<void>((done) => {
       entered = done;

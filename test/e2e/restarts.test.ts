@@ -7,10 +7,10 @@ import { RollcallClient } from '../../client/sdk/client.ts';
 import { conversation, type RunningService, startService } from '../helpers/local-process.ts';
 import { loopMp3 } from '../helpers/mp3.ts';
 
-/** A stall of the runtime struck one restart of six on two busy cores: set both higher to look for it. */
+/** On two busy cores the runtime stalls in one of six restarts: raise both to reproduce it. */
 const ROUNDS = Number(process.env.ROUNDS ?? 2);
 const LOAD = Number(process.env.LOAD ?? 3);
-/** Moments after the last job at which everything is killed. */
+/** Delays between the last job and the kill, one for each round. */
 const KILL_AFTER_MS = [560, 1000, 2500, 5000, 100, 3000];
 /** The watchdog restarts a runtime that is silent for 60 s. */
 const LONGEST_SILENCE_MS = 75_000;
@@ -32,7 +32,9 @@ afterAll(async () => {
 });
 
 const timeout = ROUNDS * 300_000;
-it(`answers after kill -9 of everything under eight jobs, ${ROUNDS} times`, { timeout }, async () => {
+it(`answers again within 75 s after kill -9 of all processes under eight jobs, in ${ROUNDS} rounds`, {
+  timeout,
+}, async () => {
   const client = new RollcallClient(service);
   const url = await client.upload('recording', loopMp3(readFileSync(conversation), 11)); // ten minutes
   if (!url.ok) throw new Error(url.error.message);
@@ -47,7 +49,7 @@ it(`answers after kill -9 of everything under eight jobs, ${ROUNDS} times`, { ti
   }
 });
 
-/** Asks for an answer twice a second. */
+/** Sends a request twice a second and measures the answers. */
 async function watchAnswers() {
   let answeredAt = Date.now();
   let longestSilenceMs = 0;

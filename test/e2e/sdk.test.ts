@@ -15,10 +15,10 @@ import { wavFile } from '../helpers/wav.ts';
 const bin = pythonWith(['pyannoteai-sdk==0.4.0', 'scipy==1.17.1']);
 
 type Call = readonly [method: string, kwargs: Readonly<Record<string, unknown>>];
-interface Ended {
+interface SdkResult {
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape
   readonly results: any[];
-  /** The exception's class, where there was one. */
+  /** Class of the exception. */
   readonly error?: string;
   readonly arguments?: readonly string[];
 }
@@ -41,12 +41,12 @@ describe.skipIf(bin === undefined)('the public Python SDK, unchanged, with anoth
     rmSync(folder, { recursive: true, force: true });
   });
 
-  async function sdk(calls: readonly Call[], key = service.main.token): Promise<Ended> {
+  async function sdk(calls: readonly Call[], key = service.main.token): Promise<SdkResult> {
     const env = { ROLLCALL_URL: service.url, ROLLCALL_KEY: key };
     const script = join(root, 'test/e2e/clients/sdk.py');
     const { stdout, stderr } = await runPython(join(bin ?? '', 'python'), [script, JSON.stringify(calls)], { env });
     expect(stdout, stderr).not.toBe('');
-    return JSON.parse(stdout) as Ended;
+    return JSON.parse(stdout) as SdkResult;
   }
 
   function write(name: string, bytes: Uint8Array): string {
@@ -55,7 +55,7 @@ describe.skipIf(bin === undefined)('the public Python SDK, unchanged, with anoth
     return path;
   }
 
-  it('takes a good key when it is constructed, and raises its own error for a bad one', async () => {
+  it('accepts a good key in its constructor and raises its own error for a bad one', async () => {
     expect(await sdk([])).toEqual({ results: [] });
     const refused = await sdk([], 'bad');
     expect(refused).toMatchObject({ error: 'HTTPError' });
@@ -75,7 +75,7 @@ describe.skipIf(bin === undefined)('the public Python SDK, unchanged, with anoth
     expect(errorRate(conversationTurns(), results[2].output.diarization)).toBeLessThan(0.15);
   });
 
-  it('gets every optional output, and counts that it forces', async () => {
+  it('returns every optional output and the requested number of speakers', async () => {
     const flags = { confidence: true, turn_level_confidence: true, exclusive: true, num_speakers: 2 };
     const { results } = await sdk([
       ['diarize', { media_url: media, model: 'community-1', ...flags, speechProbability: true }],
@@ -103,7 +103,7 @@ describe.skipIf(bin === undefined)('the public Python SDK, unchanged, with anoth
     expect(errorRate(conversationTurns(), results[2].output.diarization)).toBeLessThan(0.15);
   });
 
-  it('raises its own error, with our sentence, for a recording that cannot be fetched', async () => {
+  it('raises its own error with the message of a failed job', async () => {
     const ended = await sdk([
       ['diarize', { media_url: 'http://127.0.0.1:9/recording.wav' }],
       ['retrieve', { job_id: '$0', ...RETRIEVE }],
@@ -121,7 +121,7 @@ describe.skipIf(bin === undefined)('the public Python SDK, unchanged, with anoth
     expect(unknown.arguments?.[0]).toContain('404 Client Error');
   });
 
-  it('raises its own error for a job that was canceled', async ({ skip }) => {
+  it('raises its own error for a canceled job', async ({ skip }) => {
     if (!('/v1/jobs/{jobId}/cancel' in paths)) skip('this service has no POST /v1/jobs/{jobId}/cancel');
     const silent = await startServer(() => {}); // the job waits for its recording until it is canceled
     try {
@@ -138,7 +138,7 @@ describe.skipIf(bin === undefined)('the public Python SDK, unchanged, with anoth
     }
   });
 
-  it('makes voiceprints and finds their speakers', async ({ skip }) => {
+  it('creates voiceprints and identifies their speakers', async ({ skip }) => {
     if (!('/v1/identify' in paths)) skip('this service has no POST /v1/identify');
     const [adam, beth] = await Promise.all(['adam', 'beth'].map(async (who) => write(who, await voiceSample(who))));
     const { results, ...ended } = await sdk([

@@ -43,7 +43,7 @@ async function createJob(audio: Uint8Array): Promise<string> {
   return job.value.jobId;
 }
 
-/** The job's status after some seconds at most; polls that fail are repeated, since the runtime may be away. */
+/** The job's status when it is reached, or after `seconds`; failed polls are repeated while the runtime restarts. */
 async function statusAfter(jobId: string, seconds: number, isReached = hasEnded): Promise<string> {
   let status = 'no answer';
   for (const deadline = Date.now() + seconds * 1000; Date.now() < deadline; ) {
@@ -62,10 +62,10 @@ function workerdOf({ port }: LocalService) {
   return found;
 }
 
-describe('a workerd that stands still', () => {
+describe('a stopped workerd', () => {
   const times = { probe: 1000, silence: 15_000 };
 
-  it('is restarted, and a job under way ends', async () => {
+  it('is restarted, and a running job succeeds', async () => {
     const service = await start(times);
     const jobId = await createJob(long);
     expect(await statusAfter(jobId, 120, (status) => status !== 'created')).toBe('running');
@@ -78,7 +78,7 @@ describe('a workerd that stands still', () => {
     expect(await service.db.prepare('SELECT COUNT(*) AS count FROM outbox').first('count')).toBe(0);
   });
 
-  it('is restarted while a call to it blocks this process, and its timers with it', async () => {
+  it('is restarted while a synchronous call to it blocks this process', async () => {
     const service = await start(times);
     process.kill(workerdOf(service).pid, 'SIGSTOP');
     expect(() => service.db.prepare('SELECT 1')).toThrow();
@@ -88,7 +88,7 @@ describe('a workerd that stands still', () => {
     expect(await service.db.prepare('SELECT 1 AS one').first('one')).toBe(1);
   });
 
-  it('does not keep the service from its end', async () => {
+  it('does not prevent the service from stopping', async () => {
     const service = await start(times);
     process.kill(workerdOf(service).pid, 'SIGSTOP');
     await service.stop();
@@ -96,8 +96,8 @@ describe('a workerd that stands still', () => {
   });
 });
 
-describe('a queue that hands out nothing', () => {
-  /** Ends the server that Miniflare's queues write their log to: after its next message each of them is dead. */
+describe('a queue that delivers no messages', () => {
+  /** Stops the server that Miniflare's queues write their log to: each queue then fails at its next message. */
   function killQueues(service: LocalService): void {
     const port = Number(/--external-addr=loopback=127\.0\.0\.1:(\d+)/.exec(workerdOf(service).command)?.[1]);
     const handles = (process as unknown as { _getActiveHandles(): unknown[] })._getActiveHandles();
@@ -108,7 +108,7 @@ describe('a queue that hands out nothing', () => {
     (server as Server & { closeAllConnections(): void }).closeAllConnections();
   }
 
-  it('gets a resend and then a new runtime, and the job ends', async () => {
+  it('gets its messages resent, then a new runtime, and the jobs succeed', async () => {
     const service = await start({ probe: 1000, queue: 8000, resend: 4000 });
     expect(await statusAfter(await createJob(short), 60)).toBe('succeeded');
     expect(warnings).toEqual([]);
@@ -119,7 +119,7 @@ describe('a queue that hands out nothing', () => {
     expect(warnings.at(-1)).toMatch(/^warning: the queue "\w+" still hands out no message, so the local runtime/);
   });
 
-  it('is not confused with one that works on long recordings', async () => {
+  it('is distinguished from a queue of long recordings', async () => {
     await start({ probe: 1000, queue: 8000, resend: 4000 });
     const jobs = [await createJob(long), await createJob(long), await createJob(short)];
     for (const jobId of jobs) expect(await statusAfter(jobId, 400)).toBe('succeeded');
@@ -127,8 +127,8 @@ describe('a queue that hands out nothing', () => {
   });
 });
 
-describe('a Node process that stands still, as in the sleep of a laptop', () => {
-  it('leaves queues that go on', async () => {
+describe('a suspended Node process, as on a sleeping laptop', () => {
+  it('does not restart working queues', async () => {
     const service = await startService(stateDir);
     try {
       client = new RollcallClient(service);

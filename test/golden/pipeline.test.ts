@@ -11,8 +11,8 @@ import { canonical, golden, goldenPath, hasGolden, largestDifference } from './s
 const FRAMES = { shiftSamples: 270, sizeSamples: 991 };
 
 describe.skipIf(!hasGolden)('arrays of the reference pipeline (community-1 recipe)', () => {
-  it('powerset mappings: equal', () => {
-    for (const [speakers, atOnce] of [
+  it('powerset mappings are equal', () => {
+    for (const [speakers, maxOverlap] of [
       [2, 1],
       [2, 2],
       [3, 1],
@@ -23,19 +23,19 @@ describe.skipIf(!hasGolden)('arrays of the reference pipeline (community-1 recip
       [4, 3],
       [4, 4],
     ]) {
-      const { mapping, classes } = buildPowerset(speakers, atOnce);
-      const expected = golden(`powerset_mapping_${speakers}_${atOnce}`);
+      const { mapping, classes } = buildPowerset(speakers, maxOverlap);
+      const expected = golden(`powerset_mapping_${speakers}_${maxOverlap}`);
       expect(expected.shape).toEqual([classes, speakers]);
       expect(Array.from(mapping)).toEqual(Array.from(expected.data));
     }
   });
 
-  it('hard powerset decoding: equal', () => {
+  it('hard powerset decoding is equal', () => {
     const decoded = decodeHard(golden('powerset_input_logits').data, buildPowerset(3, 2));
     expect(Array.from(decoded)).toEqual(Array.from(golden('powerset_hard_output').data));
   });
 
-  it('cosine distances: within 1e-6', async () => {
+  it('cosine distances differ by less than 1e-6', async () => {
     const { data, shape } = golden('cosine_sim_input');
     const [count, dimension] = shape;
     const embeddings = Float32Array.from(data);
@@ -53,7 +53,7 @@ describe.skipIf(!hasGolden)('arrays of the reference pipeline (community-1 recip
     expect(largestDifference(distances, expected)).toBeLessThan(1e-6);
   });
 
-  it('VBx responsibilities and priors: within 1e-9', async () => {
+  it('VBx responsibilities and priors differ by less than 1e-9', async () => {
     const result = await vbx(
       golden('pipeline_plda_features').data as Float64Array,
       golden('pipeline_plda_phi').data as Float64Array,
@@ -64,7 +64,7 @@ describe.skipIf(!hasGolden)('arrays of the reference pipeline (community-1 recip
     expect(largestDifference(result.pi, golden('pipeline_vbx_pi').data)).toBeLessThan(1e-9);
   });
 
-  it('constrained assignment to the VBx centroids: equal', () => {
+  it('constrained assignment to the VBx centroids is equal', () => {
     const embeddings = golden('pipeline_embeddings_data');
     const [windows, locals, dimension] = embeddings.shape;
     const training = golden('pipeline_train_embeddings');
@@ -92,9 +92,9 @@ describe.skipIf(!hasGolden)('arrays of the reference pipeline (community-1 recip
       );
       const chosen = assignOptimally(cosineMatrix(rows, centroids, dimension), present.length, clusters);
       present.forEach((local, index) => {
-        const wanted = expected[window * locals + local];
+        const cluster = expected[window * locals + local];
         // −2 marks a local speaker who is never active.
-        if (wanted >= 0) expect(chosen[index]).toBe(wanted);
+        if (cluster >= 0) expect(chosen[index]).toBe(cluster);
       });
     }
   });
@@ -105,7 +105,7 @@ describe.skipIf(!hasGolden)('arrays of the reference pipeline (community-1 recip
     ['short', 1, 'short_expected.rttm'],
     ['single_speaker', 7, 'single_speaker_expected.rttm'],
   ])(
-    '%s: speaker counts and discrete diarization equal, %s windows, turns within 1 ms of %s',
+    '%s: speaker counts and discrete diarization of %s windows are equal, turns within 1 ms of %s',
     (name, windows, rttm) => {
       const segmentation = golden(`${name}_segmentation_data`);
       const expectedCounts = golden(`${name}_speaker_counting_data`);
@@ -116,7 +116,7 @@ describe.skipIf(!hasGolden)('arrays of the reference pipeline (community-1 recip
         segmentation: segmentation.data,
         windows,
         framesPerWindow: 589,
-        // The single-speaker recordings have no stored clusters: everybody is the one speaker.
+        // The recordings of one speaker have no stored clusters: all local speakers are in cluster 0.
         hardClusters: name === 'pipeline' ? golden('pipeline_hard_clusters').data : new Int8Array(windows * 3),
         clusters,
         stepSamples: 16000,

@@ -26,7 +26,7 @@ export interface Rebuilt {
   readonly activations: Float32Array;
 }
 
-/** Runs the pipeline's overlap-add on stored segmentations; the count is carried along as a track. */
+/** Runs the pipeline's overlap-add on stored segmentations, with the speaker count as a track. */
 export function rebuild(input: BinaryWindows): Rebuilt {
   const { framesPerWindow, clusters, totalFrames, stepSamples, shiftSamples, sizeSamples } = input;
   const counts: number[] = [];
@@ -40,17 +40,17 @@ export function rebuild(input: BinaryWindows): Rebuilt {
   for (let window = 0; window < input.windows; window++) {
     const offset = window * framesPerWindow * LOCALS;
     const frames = Array.from({ length: framesPerWindow * LOCALS }, (_, index) => input.segmentation[offset + index]);
-    const atOnce = Array.from(
+    const speakerCounts = Array.from(
       { length: framesPerWindow },
       (_, frame) => frames[frame * LOCALS] + frames[frame * LOCALS + 1] + frames[frame * LOCALS + 2],
     );
     const grid = { windowSamples: 160000, stepSamples, totalSamples: Number.MAX_SAFE_INTEGER };
     overlapAdd.push(firstFrame(window, grid, { shiftSamples, sizeSamples, framesPerWindow }), {
-      counts: atOnce,
+      counts: speakerCounts,
       activations: frames,
       locals: LOCALS,
       clusterOf: Array.from({ length: LOCALS }, (_, local) => input.hardClusters[window * LOCALS + local]),
-      tracks: atOnce,
+      tracks: speakerCounts,
     });
   }
   overlapAdd.finish();
@@ -82,7 +82,7 @@ export function turnsOf(
   return builder
     .finish(() => 0)
     .map((turn: FrameTurn<undefined>) => {
-      // The reference has no frame after the last one: a turn that lasts to the end stops at that frame's centre.
+      // In the reference a turn that lasts to the end stops at the centre of the last frame.
       const endFrame = Math.min(turn.endFrame, totalFrames - 1);
       const { startSeconds, endSeconds } = turnSeconds(
         { startFrame: turn.startFrame, endFrame },

@@ -28,7 +28,7 @@ const expected: Reference = JSON.parse(readFileSync(referenceJsonPath, 'utf8'));
 const CLUSTERS = 4;
 
 describe('arrays made with pyannote.audio and scipy (make_reference.py)', () => {
-  it('powerset: hard decoding equal, marginals within 1e-6', () => {
+  it('hard powerset decoding is equal, marginals differ by less than 1e-6', () => {
     const scores = reference('powerset_log_probabilities').data;
     const powerset = buildPowerset(3, 2);
     expect(Array.from(decodeHard(scores, powerset))).toEqual(Array.from(reference('powerset_hard').data));
@@ -37,7 +37,7 @@ describe('arrays made with pyannote.audio and scipy (make_reference.py)', () => 
   });
 
   it.each(Object.keys(expected.reconstruction))(
-    'overlap-add, %s frames: counts and discrete diarization equal',
+    'overlap-add of %s frames has equal counts and discrete diarization',
     (name) => {
       const { shift, size, frames, step, windows, turns } = expected.reconstruction[name];
       const discrete = reference(`${name}_discrete`);
@@ -61,25 +61,24 @@ describe('arrays made with pyannote.audio and scipy (make_reference.py)', () => 
           Array.from(activations)
             .filter((activation, cluster) => activation > 0 && active[frame * clusters + cluster] > 0)
             .sort();
-        // Compared by activation: which of equals comes first is left open by the reference's sort. It also fills up
-        // the count
-        // with clusters that nobody was assigned to, where here the frame has fewer speakers.
+        // Compared by activation, because the reference's sort is not stable. It also fills up the count with clusters
+        // without local speakers, where this frame has fewer speakers.
         expect(chosen(rebuilt.discrete), `frame ${frame}`).toEqual(chosen(discrete.data));
       }
 
-      for (const [pauses, wanted] of Object.entries(turns)) {
+      for (const [pauses, expectedTurns] of Object.entries(turns)) {
         const [off, on] = pauses.split(',').map(Number);
         const found = turnsOf(discrete.data, clusters, { shiftSamples: shift, sizeSamples: size }, { off, on });
         const sort = (list: readonly [number, number, number][]) =>
           [...list]
             .sort((a, b) => a[1] - b[1] || a[0] - b[0])
             .map(([cluster, start, end]) => [cluster, start.toFixed(4), end.toFixed(4)]);
-        expect(sort(found)).toEqual(sort(wanted));
+        expect(sort(found)).toEqual(sort(expectedTurns));
       }
     },
   );
 
-  it('average linkage: heights within 1e-5, sizes and cuts equal', async () => {
+  it('average linkage has heights within 1e-5, and equal sizes and cuts', async () => {
     const { data, shape } = reference('points');
     const [count, dimension] = shape;
     const distances = new Float32Array((count * (count - 1)) / 2);
@@ -104,7 +103,7 @@ describe('arrays made with pyannote.audio and scipy (make_reference.py)', () => 
     }
   });
 
-  it('VBx from a wrong start: within 1e-8', async () => {
+  it('VBx from wrong initial clusters differs by less than 1e-8', async () => {
     for (const { fa, fb, gamma, pi } of expected.vbx.cases) {
       const result = await vbx(
         reference('vbx_features').data as Float64Array,
@@ -117,7 +116,7 @@ describe('arrays made with pyannote.audio and scipy (make_reference.py)', () => 
     }
   });
 
-  it('optimal assignment: equal', () => {
+  it('optimal assignment is equal', () => {
     for (const { rows, columns, scores, columns_of } of expected.assignment) {
       expect(Array.from(assignOptimally(scores, rows, columns))).toEqual(columns_of);
     }

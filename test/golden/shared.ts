@@ -5,7 +5,7 @@ import { type NpyArray, readNpy } from '../helpers/npy.ts';
 const SHARED = fileURLToPath(new URL('../../../shared/golden/', import.meta.url));
 const DATA = fileURLToPath(new URL('./data/', import.meta.url));
 
-/** Whether the arrays of the reference pipeline lie beside the checkout; says so once where they do not. */
+/** Whether the arrays of the reference pipeline are beside the checkout. */
 export const hasGolden = existsSync(`${SHARED}README.md`);
 if (!hasGolden) console.warn('skipped: the golden arrays (../shared/golden) are not beside this checkout');
 
@@ -26,7 +26,7 @@ export function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): n
   return largest;
 }
 
-/** The same partition, whatever the numbers of its parts: numbered by first appearance. */
+/** Renumbers clusters by first appearance, so that equal partitions have equal labels. */
 export function canonical(labels: ArrayLike<number>): number[] {
   const numbers = new Map<number, number>();
   return Array.from(labels, (label) => {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 /**
- * What the simulation claims of a job's Durable Object, asked of its double and of a real one in workerd: the same
- * story, and the same database of each.
+ * Checks that the simulated Durable Object of a job behaves like a real one in workerd: the same tests run on both,
+ * each with a D1 database.
  */
 
 const clock = vi.hoisted(() => {
@@ -27,9 +27,9 @@ import { World } from './world.ts';
 const FRONT = `
 import { JobProgress as Real } from './worker.js';
 export class JobProgress extends Real {
-  async ring() { await this.ctx.storage.setAlarm(Date.now()); }
+  async fireAlarm() { await this.ctx.storage.setAlarm(Date.now()); }
   async alarmAt() { return this.ctx.storage.getAlarm(); }
-  async loseMemory() { this.ctx.abort(); }
+  async evict() { this.ctx.abort(); }
   async rows() {
     const { sql } = this.ctx.storage;
     const names = sql.exec("SELECT name FROM sqlite_master WHERE type = 'table'").toArray().map(({ name }) => name);
@@ -39,29 +39,29 @@ export class JobProgress extends Real {
 }`;
 
 interface Real extends ProgressRpc {
-  ring(): Promise<void>;
+  fireAlarm(): Promise<void>;
   alarmAt(): Promise<number | null>;
-  loseMemory(): Promise<void>;
+  evict(): Promise<void>;
   rows(): Promise<number>;
 }
 
-/** A job's object, a real one or the double. */
+/** A job's Durable Object, real or simulated. */
 interface Subject {
   readonly db: D1Database;
   readonly now: () => number;
   call<T>(run: (object: ProgressRpc) => Promise<T>): Promise<T>;
-  /** Lets its alarm come. */
-  ring(): Promise<void>;
-  loseMemory(): Promise<void>;
-  /** Whether it keeps anything, an alarm included. */
-  isKept(): Promise<boolean>;
+  /** Runs its alarm. */
+  fireAlarm(): Promise<void>;
+  evict(): Promise<void>;
+  /** Whether it has stored rows or an alarm. */
+  hasStorage(): Promise<boolean>;
   alarmAt(): Promise<number | null>;
 }
 
 const ID = 'job';
 const TAG = 'v.0';
-/** A busy machine takes its time. */
-const SOON = { timeout: 10_000 };
+/** Allows for a busy machine. */
+const POLL = { timeout: 10_000 };
 let worker: Awaited<ReturnType<typeof startWorkers>>;
 let storage: Storage;
 beforeAll(async () => {
@@ -73,24 +73,24 @@ afterAll(async () => {
 });
 async function real(): Promise<Subject> {
   const namespace = await worker.objects('JOB_PROGRESS');
-  // The binding's type does not say which class stands behind it; after a failed call another stub is needed.
+  // The binding's type does not name the class. A stub cannot be used after a failed call.
   const object = () => namespace.get(namespace.idFromName(ID)) as unknown as Real;
   return {
     db: worker.db,
     now: () => Date.now(),
     call: (run) => run(object()),
-    ring: () => object().ring(),
-    loseMemory: () =>
+    fireAlarm: () => object().fireAlarm(),
+    evict: () =>
       object()
-        .loseMemory()
+        .evict()
         .catch(() => undefined),
-    isKept: async () => (await object().rows()) > 0 || (await object().alarmAt()) !== null,
+    hasStorage: async () => (await object().rows()) > 0 || (await object().alarmAt()) !== null,
     alarmAt: () => object().alarmAt(),
   };
 }
 
 async function simulated(): Promise<Subject> {
-  // A seed with which no call is slow.
+  // With this seed no call is slow.
   const world = new World(4, storage, Date.UTC(2030, 0, 1));
   const { time } = world;
   world.faults.isOn = false;
@@ -102,17 +102,17 @@ async function simulated(): Promise<Subject> {
     now: () => time.now,
     async call(run) {
       const namespace = world.progressFor(caller);
-      const outcome = { isThere: false };
+      const outcome = { isSettled: false };
       const called = run(namespace.get(namespace.idFromName(ID)) as unknown as ProgressRpc).finally(() => {
-        outcome.isThere = true;
+        outcome.isSettled = true;
       });
       called.catch(() => undefined);
-      while (!outcome.isThere) await time.runUntil(time.now + 10);
+      while (!outcome.isSettled) await time.runUntil(time.now + 10);
       return called;
     },
-    ring: () => time.runUntil((object().alarmAt ?? time.now) + 1000),
-    loseMemory: async () => object().reset(),
-    isKept: async () => object().isKept,
+    fireAlarm: () => time.runUntil((object().alarmAt ?? time.now) + 1000),
+    evict: async () => object().reset(),
+    hasStorage: async () => object().hasStorage,
     alarmAt: async () => object().alarmAt ?? null,
   };
 }
@@ -126,13 +126,13 @@ describe.each([
   beforeAll(async () => {
     subject = await start();
     store = createJobStore(subject.db);
-    const longAgo = subject.now() - 20 * MINUTE;
+    const createdAt = subject.now() - 20 * MINUTE;
     await subject.db
       .prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 1e6, 0)`)
       .run();
     const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
-    await store.create({ accountId: 'a', kind: 'diarize', request, id: ID, now: longAgo });
-    expect(await startShards(store, ID, { shardCount: 2, durationSeconds: 600 }, longAgo)).toBe(true);
+    await store.create({ accountId: 'a', kind: 'diarize', request, id: ID, now: createdAt });
+    expect(await startShards(store, ID, { shardCount: 2, durationSeconds: 600 }, createdAt)).toBe(true);
   });
 
   afterAll(() => {
@@ -145,7 +145,7 @@ describe.each([
   const expectParts = (parts: number, tag = TAG) => subject.call((object) => object.expect(tag, parts));
   const alarmIn = async () => (await subject.alarmAt())! - subject.now();
 
-  it('counts parts in what it keeps, whatever becomes of its memory', async () => {
+  it('counts parts in its storage and survives an eviction', async () => {
     expect(await fraction()).toBe(0);
     await begin('other');
     await begin();
@@ -153,40 +153,40 @@ describe.each([
     await subject.call((object) => object.ready(TAG, 3));
     expect([await partDone(0, 'other'), await partDone(1), await partDone(1)]).toEqual([false, true, true]);
     await subject.call((object) => object.reportIngest(0.5));
-    // Half of the recording is read, and one of about two parts is there.
+    // Half of the recording is read, and one of about two parts is done.
     expect(await fraction()).toBeCloseTo(0.1 * 0.5 + 0.85 * 0.5);
     await expectParts(4, 'other');
     await expectParts(3);
     await subject.call((object) => object.report(0, TAG, 0.5));
     expect(await fraction()).toBeCloseTo(0.1 + (0.85 * 1.5) / 3);
-    await subject.loseMemory();
+    await subject.evict();
     expect(await fraction()).toBeCloseTo(0.1 + 0.85 / 3);
   });
 
-  it('has its alarm at the earliest lease', async () => {
+  it('sets its alarm to the end of the earliest lease', async () => {
     expect(await alarmIn()).toBeGreaterThan(0);
     expect(await alarmIn()).toBeLessThanOrEqual(15 * MINUTE);
   });
 
-  it('has its next alarm soon after one that fails', async () => {
+  it('sets its next alarm within 10 s after a failed one', async () => {
     for (const shard of [0, 1, 2]) expect(await partDone(shard)).toBe(true);
     await subject.db.prepare('ALTER TABLE jobs RENAME TO jobs_away').run();
-    await subject.ring();
-    await expect.poll(alarmIn, SOON).toBeLessThanOrEqual(10_000);
+    await subject.fireAlarm();
+    await expect.poll(alarmIn, POLL).toBeLessThanOrEqual(10_000);
     await subject.db.prepare('ALTER TABLE jobs_away RENAME TO jobs').run();
-    await subject.ring();
-    await expect.poll(alarmIn, SOON).toBeGreaterThan(MINUTE);
+    await subject.fireAlarm();
+    await expect.poll(alarmIn, POLL).toBeGreaterThan(MINUTE);
   });
 
-  it('keeps nothing, no alarm either, once an alarm finds that its job has ended, and does not begin again', async () => {
-    expect(await subject.isKept()).toBe(true);
+  it('deletes its storage when an alarm finds the job ended, and does not begin again', async () => {
+    expect(await subject.hasStorage()).toBe(true);
     await store.fail(ID, { code: 'x', message: 'x' }, subject.now());
-    await subject.ring();
-    await expect.poll(subject.isKept, SOON).toBe(false);
+    await subject.fireAlarm();
+    await expect.poll(subject.hasStorage, POLL).toBe(false);
     expect([await partDone(1), await fraction()]).toEqual([false, 0]);
     await begin();
-    expect(await subject.isKept()).toBe(false);
-    await subject.loseMemory();
+    expect(await subject.hasStorage()).toBe(false);
+    await subject.evict();
     expect(await fraction()).toBe(0);
   });
 });

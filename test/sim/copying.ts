@@ -3,7 +3,7 @@ import { copyText, currentVersion } from './sources.ts';
 import type { Invocation } from './timeline.ts';
 import type { World } from './world.ts';
 
-/** In place of the client of other people's servers: what a copy is made by. */
+/** Replaces the HTTP client of a copy: the simulation and the calling invocation. */
 export interface SimulatedClient {
   readonly world: World;
   readonly caller: Invocation;
@@ -17,8 +17,8 @@ const failed = (kind: 'timeout' | 'changed'): CopyEnd => ({
 });
 
 /**
- * In place of `copyRecording`: takes its time, in several calls where the server pins its file, and fails. The object
- * is whole or not there.
+ * Replaces `copyRecording`: it is slow, needs several calls if the server identifies its file, and may fail. The object
+ * is stored completely or not at all.
  */
 export async function copyRecording(
   { world, caller }: SimulatedClient,
@@ -40,12 +40,12 @@ export async function copyRecording(
       return { kind: 'unwanted' };
     }
     if (faults.chance(0.1)) return failed('timeout');
-    if (recording.fate !== 'farm' && currentVersion(world, recording) !== version && time.chance(0.5)) {
+    if (recording.behaviour !== 'farm' && currentVersion(world, recording) !== version && time.chance(0.5)) {
       await save(undefined);
       return failed('changed');
     }
     copiedBytes += PART_BYTES;
-    if (recording.fate === 'copied') continue;
+    if (recording.behaviour === 'copied') continue;
     const part = { uploadId: 'upload', noteKey: 'note', parts: [] };
     await save({ ...part, copiedBytes, sizeBytes: PARTS * PART_BYTES, validator: String(version) });
     if (time.chance(0.2)) return { kind: 'unfinished' };

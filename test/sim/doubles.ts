@@ -7,19 +7,19 @@ import { copyRecording, type SimulatedClient } from './copying.ts';
 import { RATE_HZ } from './rate.ts';
 import { BYTES_PER_SECOND, fileOf, type SimulatedFile } from './sources.ts';
 
-/** In place of what the simulation is not about: codecs, models, the making of a result, the platform's base class. */
+/** Replaces what the simulation does not test: codecs, models, results and the platform's base class. */
 
-/** Samples that depend on a file's version and the position in it, so that a chunk shows where it was read from. */
+/** Sample values encode the file's version and the second, so that a chunk shows where it was read. */
 const VERSION_STEP = 4000;
 const FULL_SCALE = 32_768;
 const valueAt = (version: number, second: number): number =>
   (version * VERSION_STEP + (second % VERSION_STEP)) / FULL_SCALE;
-const placeOf = (value: number) => {
+const positionOf = (value: number) => {
   const code = Math.round(value * FULL_SCALE);
   return { version: Math.floor(code / VERSION_STEP), second: code % VERSION_STEP };
 };
 
-/** Decoders begin so many seconds in front of where another process continues. */
+/** Decoders restart this long before the checkpoint. */
 const PRE_ROLL_SECONDS = 10;
 
 export class Recording {
@@ -36,13 +36,13 @@ export class Recording {
     this.facts = { format: 'simulated', codec: 'pcm', sampleRateHz: file.recording.sampleRateHz, channels: 1 };
   }
 
-  /** Reads the head, which tells the file, and continues after it or where another process left off. */
+  /** Reads the head, which identifies the file, and continues after it or at the checkpoint. */
   static async open(source: ByteSource, _ports: AudioPorts, from?: Checkpoint) {
     let stream = await source.open(0);
     let head = (await stream.read())?.slice();
     if (!head) throw new Error('the file is empty');
     const file = fileOf(head[0]);
-    if (file.recording.fate === 'indexed' && !source.canSeek) {
+    if (file.recording.behaviour === 'indexed' && !source.canSeek) {
       stream.close();
       throw new SeekNeeded('the source cannot go back');
     }
@@ -85,12 +85,12 @@ export class Recording {
   }
 }
 
-interface Whole {
+interface ShardBounds {
   readonly startSample: number;
   readonly endSample: number;
 }
 
-/** What a part says: which samples of which file it was made of. */
+/** Content of a part: the version of its file and its samples. */
 const partText = (version: number | string, startSample: number, endSample: number, readSamples: number): string =>
   `${version}:${startSample}-${endSample}/${readSamples};`;
 const PART_BYTES = 40;
@@ -98,7 +98,7 @@ const PART_BYTES = 40;
 const SHARD_SECONDS = 300;
 const OVERRUN_SECONDS = 10;
 
-/** The output of a job whose recording was read undisturbed. */
+/** The output of a job whose recording was read without faults. */
 export function outputOf(seconds: number, version: number): string {
   let text = '';
   for (let start = 0; start < seconds; start += SHARD_SECONDS) {
@@ -110,39 +110,39 @@ export function outputOf(seconds: number, version: number): string {
 }
 
 export const diarization = {
-  async analyseShard(samples: AsyncIterable<Float32Array>, whole: Whole) {
+  async analyseShard(samples: AsyncIterable<Float32Array>, bounds: ShardBounds) {
     const versions = new Set<number>();
-    let sample = whole.startSample;
+    let sample = bounds.startSample;
     for await (const block of samples) {
       for (const value of block) {
-        const { version, second } = placeOf(value);
+        const { version, second } = positionOf(value);
         versions.add(version);
         if (second !== Math.floor(sample / RATE_HZ) % VERSION_STEP) versions.add(Number.NaN);
         sample++;
       }
     }
-    const nothing = new Float32Array(1);
+    const empty = new Float32Array(1);
     return {
-      text: partText([...versions].join('+'), whole.startSample, whole.endSample, sample - whole.startSample),
-      probabilities: nothing,
-      speakers: { embeddings: nothing },
-      subsegments: { embeddings: nothing },
+      text: partText([...versions].join('+'), bounds.startSample, bounds.endSample, sample - bounds.startSample),
+      probabilities: empty,
+      speakers: { embeddings: empty },
+      subsegments: { embeddings: empty },
     };
   },
   encodePart: ({ text }: { readonly text: string }) => new TextEncoder().encode(text.padEnd(PART_BYTES)),
 };
 
-/** Its ports are those of the whole simulated service. */
+/** The ports of the simulated service include `sleep`. */
 type SimulatedAssembly = Assembly & { readonly ports: Pick<JobPorts, 'sleep'> };
 
 export const results = {
-  /** Reads every part, and what else a result of its kind is made of. */
+  /** Reads every part, and the voiceprints of an identify job. */
   async resultOf({ ports, job, recording, readPart, pulse }: SimulatedAssembly): Promise<Result<OutputText, JobFault>> {
     let text = '';
     for (let shard = 0; shard < recording.shardCount; shard++) {
       const part = await readPart(shard, 0, PART_BYTES);
       text += new TextDecoder().decode(part).trim();
-      // A day takes a minute.
+      // The assembly of a long recording takes a minute.
       await ports.sleep(Math.min(4000, 60_000 / recording.shardCount));
       await pulse();
     }
@@ -152,7 +152,7 @@ export const results = {
   },
 };
 
-/** Ciphers work on another thread, whose answer comes at no simulated moment. */
+/** WebCrypto answers from another thread, outside simulated time. */
 export const signature = { signWebhook: async () => 'signature' };
 
 export const workers = {
@@ -164,11 +164,11 @@ export const workers = {
   },
 };
 
-/** What a simulated object is given as its environment. */
+/** The environment of a simulated object. */
 export interface SimulatedEnv {
   readonly ports: JobPorts;
   readonly client: SimulatedClient;
-  /** The part of it that a copy uses. */
+  /** The methods that a copy uses. */
   readonly BUCKET: Pick<R2Bucket, 'head' | 'put'>;
 }
 

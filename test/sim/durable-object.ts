@@ -11,7 +11,7 @@ export interface WithAlarm {
   alarm(): Promise<void>;
 }
 
-/** A Durable Object: storage that stays, an instance of the real class that does not. */
+/** A Durable Object: storage that survives resets, and an instance of the real class that does not. */
 export class SimulatedObject<T extends WithAlarm> {
   #database = new DatabaseSync(':memory:');
   readonly #values = new Map<string, unknown>();
@@ -24,8 +24,8 @@ export class SimulatedObject<T extends WithAlarm> {
     private readonly create: (state: object, env: SimulatedEnv) => T,
   ) {}
 
-  /** Whether it keeps anything, an alarm included. */
-  get isKept(): boolean {
+  /** Whether it has stored values or an alarm. */
+  get hasStorage(): boolean {
     const tables = this.#query(`SELECT name FROM sqlite_master WHERE type = 'table'`);
     const hasRows = tables.some(({ name }) => this.#query(`SELECT 1 FROM ${name} LIMIT 1`).length > 0);
     return this.#alarmAt !== undefined || this.#values.size > 0 || hasRows;
@@ -36,7 +36,7 @@ export class SimulatedObject<T extends WithAlarm> {
     return this.#alarmAt;
   }
 
-  /** A deployment, or the platform at will: who waits for an answer gets an error. */
+  /** Simulates a deployment or an eviction: pending calls fail. */
   reset(): void {
     this.#instance?.invocation.die();
   }
@@ -92,14 +92,14 @@ export class SimulatedObject<T extends WithAlarm> {
     return this.#database.prepare(sql).all(...args) as Readonly<Record<string, unknown>>[];
   }
 
-  /** A database in memory, and values. */
+  /** The object's storage API: a database in memory, values and the alarm. */
   #storage(invocation: Invocation) {
     const values = this.#values;
     const exec = (sql: string, ...args: (string | number | null)[]) => {
       const rows = this.#query(sql, ...args);
       return { toArray: () => rows, one: () => rows[0] };
     };
-    // What waits for the storage of an object that was reset waits in vain.
+    // Storage calls of an object that was reset never resolve.
     const alive = <R>(run: () => R): Promise<R> =>
       invocation.isDead ? new Promise<R>(() => undefined) : Promise.resolve(run());
     return {
@@ -114,7 +114,7 @@ export class SimulatedObject<T extends WithAlarm> {
         alive(() => {
           this.#alarmAt = undefined;
         }),
-      // The alarm goes with it since the compatibility date 2026-02-24.
+      // Deletes the alarm too since the compatibility date 2026-02-24.
       deleteAll: () =>
         alive(() => {
           this.#database = new DatabaseSync(':memory:');
@@ -129,23 +129,23 @@ export class SimulatedObject<T extends WithAlarm> {
     this.world.time.at(at, () => this.#alarm(at, 0));
   }
 
-  /** An alarm that fails, or dies, comes again some times, if no other has been set. */
+  /** Runs the alarm. A failed or killed one is retried unless another has been set. */
   #alarm(at: number, retry: number): void {
     if (this.#alarmAt !== at) return;
     this.#alarmAt = undefined;
     this.world.faults.count('object alarm');
     const { object, invocation } = this.#running();
-    const again = () => {
+    const retryLater = () => {
       if (retry >= ALARM_RETRIES || this.#alarmAt !== undefined) return;
       this.#alarmAt = at;
       this.world.time.after(2000 * 2 ** retry, () => this.#alarm(at, retry + 1));
     };
-    invocation.onDeath.add(again);
+    invocation.onDeath.add(retryLater);
     object.alarm().then(
-      () => invocation.onDeath.delete(again),
+      () => invocation.onDeath.delete(retryLater),
       () => {
-        invocation.onDeath.delete(again);
-        if (!invocation.isDead) again();
+        invocation.onDeath.delete(retryLater);
+        if (!invocation.isDead) retryLater();
       },
     );
   }

@@ -18,15 +18,18 @@ interface Usage {
   readonly credit_seconds: number;
 }
 
-export interface Findings {
-  /** What must never be. */
-  readonly broken: string[];
-  /** States of the jobs, and failures that so many faults may well lead to. */
+export interface InvariantReport {
+  readonly violations: string[];
+  /** States of the jobs, with the reasons of failures, which faults may cause. */
   readonly summary: string;
 }
 
-/** Looks at everything once all has come to its end, and after the day that outputs are kept (`dayLater`). */
-export async function findings(world: World, calls: readonly Call[], dayLater: () => Promise<void>): Promise<Findings> {
+/** Checks all data after the jobs have ended, and again after the retention of outputs (`runNextDay`). */
+export async function checkInvariants(
+  world: World,
+  calls: readonly Call[],
+  runNextDay: () => Promise<void>,
+): Promise<InvariantReport> {
   const { db, bucket } = world.storage;
   const rows = async <T>(table: string) => (await db.prepare(`SELECT * FROM ${table}`).all<T>()).results;
   const jobs = await rows<StoredJob>('jobs');
@@ -36,7 +39,7 @@ export async function findings(world: World, calls: readonly Call[], dayLater: (
   const work = await world.objects.list(WORK_PREFIX, 1000);
   const outputs = new Set(await world.objects.list('outputs/', 1000));
   const objects = [...world.progressObjects, ...world.copyObjects];
-  const kept = objects.filter(([, object]) => object.isKept).map(([id]) => id);
+  const kept = objects.filter(([, object]) => object.hasStorage).map(([id]) => id);
   const tally = [
     ...outbox.map(({ id }) => `message ${id} is left`),
     ...work.map((key) => `${key} is left`),
@@ -47,10 +50,10 @@ export async function findings(world: World, calls: readonly Call[], dayLater: (
     ...ofCredit(account.credit_seconds, usage),
     ...ofOutputs(jobs, outputs),
   ];
-  await dayLater();
-  const left = (await bucket.list()).objects.map(({ key }) => key);
+  await runNextDay();
+  const remaining = (await bucket.list()).objects.map(({ key }) => key);
   return {
-    broken: [...tally, ...left.map((key) => `${key} is left after a day`)],
+    violations: [...tally, ...remaining.map((key) => `${key} is left after a day`)],
     summary: `${jobs.map(stateOf).join(', ')}; ${world.history.parts} parts`,
   };
 }
@@ -67,38 +70,39 @@ function ofJob(
   usage: readonly Usage[],
   outputs: ReadonlySet<string>,
 ): string[] {
-  const broken: string[] = [];
-  const endings = history.endings.filter(({ jobId }) => jobId === id).map(({ how }) => how);
-  if (!isTerminal(status)) broken.push(`${id} is ${status}`);
-  if (reason?.includes('several tries')) broken.push(`${id} went round in circles until it was given up`);
-  if (endings.length > 1) broken.push(`${id} ended as ${endings}`);
+  const violations: string[] = [];
+  const endings = history.endings.filter(({ jobId }) => jobId === id).map(({ outcome }) => outcome);
+  if (!isTerminal(status)) violations.push(`${id} is ${status}`);
+  if (reason?.includes('several tries')) violations.push(`${id} was restarted until it failed`);
+  if (endings.length > 1) violations.push(`${id} ended as ${endings}`);
   const bills = usage.filter(({ job_id: jobId }) => jobId === id).length;
-  if (bills !== (status === 'succeeded' ? 1 : 0)) broken.push(`${id} is ${status} and has ${bills} bills`);
+  if (bills !== (status === 'succeeded' ? 1 : 0)) violations.push(`${id} is ${status} and has ${bills} bills`);
 
   const posts = receivers.posts.filter(({ jobId }) => jobId === id);
   const bodies = new Set(posts.map(({ body }) => body));
-  if (bodies.size > 1) broken.push(`the receiver of ${id} was told ${[...bodies].join(' and ')}`);
-  if (deletedAt !== null) return broken;
+  if (bodies.size > 1) violations.push(`the receiver of ${id} received ${[...bodies].join(' and ')}`);
+  if (deletedAt !== null) return violations;
 
   const webhook = calls.find((call) => call.id === id)?.webhook;
   const attempts = new Set(posts.map(({ attempt }) => attempt)).size;
   if (webhook && !posts.some(({ isAccepted }) => isAccepted) && attempts < WEBHOOK_ATTEMPTS)
-    broken.push(`the webhook of ${id} was given up after ${attempts} attempts`);
-  if (!webhook && posts.length > 0) broken.push(`${id} has told somebody without being asked`);
-  const told = posts[0] && (JSON.parse(posts[0].body) as { status: string }).status;
-  if (told !== undefined && told !== status) broken.push(`${id} is ${status}, and its receiver was told ${told}`);
-  if (status === 'succeeded' && !outputs.has(outputKey(id))) broken.push(`${id} has no output`);
-  return broken;
+    violations.push(`the webhook of ${id} was given up after ${attempts} attempts`);
+  if (!webhook && posts.length > 0) violations.push(`${id} has sent a webhook without a request for one`);
+  const sentStatus = posts[0] && (JSON.parse(posts[0].body) as { status: string }).status;
+  if (sentStatus !== undefined && sentStatus !== status)
+    violations.push(`${id} is ${status}, and its receiver received ${sentStatus}`);
+  if (status === 'succeeded' && !outputs.has(outputKey(id))) violations.push(`${id} has no output`);
+  return violations;
 }
 
-/** An output is what an undisturbed run makes of one file, and that file is billed. */
+/** An output equals that of one file read without faults, and that file is billed. */
 async function ofResults(
   { objects, recordings }: World,
   calls: readonly Call[],
   jobs: readonly StoredJob[],
   usage: readonly Usage[],
 ): Promise<string[]> {
-  const broken: string[] = [];
+  const violations: string[] = [];
   for (const { id, kind, status, deleted_at: deletedAt } of jobs) {
     if (status !== 'succeeded' || deletedAt !== null) continue;
     const { url, isInline } = calls.find((call) => call.id === id)!;
@@ -108,23 +112,25 @@ async function ofResults(
     const versions = isInline ? seconds.slice(0, 1) : seconds;
     const version = versions.findIndex((length, v) => outputOf(length, v) === text);
     const billed = usage.find(({ job_id: jobId }) => jobId === id)?.billed_seconds;
-    if (version < 0) broken.push(`the output of ${id} is ${text}, which is none of ${seconds.map(outputOf)}`);
+    if (version < 0) violations.push(`the output of ${id} is ${text}, which is none of ${seconds.map(outputOf)}`);
     else if (billed !== billOf(kind as JobKind, seconds[version]).billedSeconds)
-      broken.push(`${billed} s of ${id} were billed, it has ${seconds[version]} s`);
+      violations.push(`${billed} s of ${id} were billed, it has ${seconds[version]} s`);
   }
-  return broken;
+  return violations;
 }
 
-/** Who was given a job has it; calls with one key have one job. */
+/** Each job id in an answer exists; calls with one key have one job. */
 function ofCallers({ history }: World, jobs: readonly StoredJob[], calls: readonly Call[]): string[] {
-  const broken = history.given.filter((id) => !jobs.some((job) => job.id === id)).map((id) => `${id} does not exist`);
+  const violations = history.answeredIds
+    .filter((id) => !jobs.some((job) => job.id === id))
+    .map((id) => `${id} does not exist`);
   for (const key of new Set(calls.map((call) => call.key))) {
     if (key === undefined) continue;
     const ids = new Set(calls.filter((call) => call.key === key).map(({ id }) => id));
-    const made = jobs.filter((job) => ids.has(job.id) && job.deleted_at === null);
-    if (made.length > 1) broken.push(`${key} made ${made.map(({ id }) => id)}`);
+    const created = jobs.filter((job) => ids.has(job.id) && job.deleted_at === null);
+    if (created.length > 1) violations.push(`${key} created ${created.map(({ id }) => id)}`);
   }
-  return broken;
+  return violations;
 }
 
 function ofCredit(credit: number, usage: readonly Usage[]): string[] {

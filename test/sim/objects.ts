@@ -4,8 +4,7 @@ import type { SimulatedEnv } from './doubles.ts';
 import type { WithAlarm } from './durable-object.ts';
 
 /**
- * The real classes, by their names only: they are typed for workerd, with the modules that are bundled there, and this
- * folder for Node.
+ * The real classes, imported without their types: those need the types of workerd, and this folder has those of Node.
  */
 
 export type Progress = ProgressRpc & WithAlarm;

@@ -8,12 +8,12 @@ import type { Isolate, World } from './world.ts';
 
 type Methods = Record<string, (...args: unknown[]) => Promise<unknown>>;
 
-/** The same methods, each called through `around`. */
+/** Wraps each method in a call of `around`. */
 function wrapped<T extends object>(
   methods: T,
   around: (name: string, args: readonly unknown[], run: () => Promise<unknown>) => Promise<unknown>,
 ): T {
-  // TypeScript cannot follow methods of many signatures through one that passes them all on.
+  // TypeScript cannot express one wrapper for methods of different signatures.
   const entries = Object.entries(methods as unknown as Methods);
   const wrappers = entries.map(([name, method]) => [
     name,
@@ -22,8 +22,8 @@ function wrapped<T extends object>(
   return Object.fromEntries(wrappers) as T;
 }
 
-/** Calls of the database that change what comes next: the log names them. */
-const TURNS: ReadonlySet<string> = new Set([
+/** Database calls that change the state of a job, for the log. */
+const LOGGED_CALLS: ReadonlySet<string> = new Set([
   'settle',
   'start',
   'reserve',
@@ -35,8 +35,7 @@ const TURNS: ReadonlySet<string> = new Set([
 const ENDINGS: ReadonlySet<string> = new Set(['succeed', 'fail', 'cancel']);
 
 /**
- * All that the steps of a job call, for one invocation in an isolate: real storage after calls that may fail, the rest
- * simulated.
+ * The ports of one invocation in an isolate: calls of the real storage with injected faults, all others simulated.
  */
 export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate, 'work'>): JobPorts {
   const { time, faults, history } = world;
@@ -45,11 +44,11 @@ export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate,
     faults.call(caller, `store.${name}`, async () => {
       const value = await run();
       if (ENDINGS.has(name) && value === true) {
-        history.endings.push({ jobId: String(args[0]), how: name });
-        time.say(`END ${name} ${args[0]} by ${caller.name} ${name === 'fail' ? JSON.stringify(args[1]) : ''}`);
+        history.endings.push({ jobId: String(args[0]), outcome: name });
+        time.trace(`END ${name} ${args[0]} by ${caller.name} ${name === 'fail' ? JSON.stringify(args[1]) : ''}`);
       }
-      if (name === 'remove' && value) time.say(`REMOVED ${args[1]}`);
-      if (TURNS.has(name)) time.say(`${name} ${args[0]} ${value ?? ''} by ${caller.name}`);
+      if (name === 'remove' && value) time.trace(`REMOVED ${args[1]}`);
+      if (LOGGED_CALLS.has(name)) time.trace(`${name} ${args[0]} ${value ?? ''} by ${caller.name}`);
       return value;
     }),
   );
@@ -60,13 +59,12 @@ export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate,
         const key = String(args[0]);
         if (name.startsWith('put')) history.writtenAt.set(key, time.now);
         if (name === 'put' && key.includes('/part-')) history.parts++;
-        // R2 notes the time of the real machine.
+        // R2 stores the time of the real machine.
         if (name === 'uploadedAt') return (await world.objects.exists(key)) ? history.writtenAt.get(key) : undefined;
         return run();
       }),
     ),
-    // It asks the database about each upload, so that it cannot be one call. Nothing here is large enough for an upload
-    // in parts.
+    // The real one needs several calls. No object here is large enough for a multipart upload.
     abortUploads: async () => 0,
   };
   const objects: ObjectStore = {
@@ -90,7 +88,7 @@ export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate,
     media: { resolve: async () => undefined },
     transcription: () => undefined,
     webhookSecret: async () => 'secret',
-    // Doubles of the modules that would use them look at nothing else of them.
+    // The doubles of the modules that use these need no other properties.
     codecs: () => ({}) as AudioPorts,
     engine: async () =>
       ({
@@ -104,7 +102,7 @@ export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate,
       throw new Error('results are made by a double');
     },
     log: (level, event, { stack: _, ...fields } = {}) => {
-      if (level !== 'info') time.say(`log ${event} ${JSON.stringify(fields)} in ${caller.name}`);
+      if (level !== 'info') time.trace(`log ${event} ${JSON.stringify(fields)} in ${caller.name}`);
     },
     now: () => time.now,
     pause: () => caller.sleep(0),

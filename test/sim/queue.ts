@@ -7,11 +7,11 @@ import type { World } from './world.ts';
 
 /** `max_retries` in wrangler.jobs.toml, and the first delivery. */
 const MAX_DELIVERIES = 101;
-/** The platform ends a consumer then. */
+/** The platform kills a consumer after this time. */
 const LONGEST_RUN_MS = 15 * MINUTE;
 
 /**
- * Queues that lose messages, have backlogs, deliver twice and forget acknowledgements; and the consumer behind them.
+ * Queues that lose messages, have backlogs, deliver twice and lose acknowledgements; and their consumer.
  */
 export class SimulatedQueue {
   #deliveries = 0;
@@ -33,7 +33,7 @@ export class SimulatedQueue {
   #enqueue(message: Message, delaySeconds: number): void {
     const { time, faults } = this.world;
     if (faults.chance(0.03)) {
-      time.say(`LOST ${JSON.stringify(message)}`);
+      time.trace(`LOST ${JSON.stringify(message)}`);
       return;
     }
     const backlogMs = time.chance(0.03) ? time.between(0, 20 * MINUTE) : time.between(5, 2000);
@@ -45,30 +45,30 @@ export class SimulatedQueue {
   #deliver(message: Message, attempt: number): void {
     const { world } = this;
     const { time } = world;
-    const again = (delayMs: number) => {
+    const retryAfter = (delayMs: number) => {
       if (attempt < MAX_DELIVERIES)
         time.after(delayMs + time.between(0, 5000), () => this.#deliver(message, attempt + 1));
     };
     const part = message.step === 'shard' ? message.shard : '';
     const invocation = world.invocation(`${message.step}${part}#${attempt}/${this.#deliveries++}`);
-    invocation.onDeath.add(() => again(time.between(100, 4 * MINUTE)));
+    invocation.onDeath.add(() => retryAfter(time.between(100, 4 * MINUTE)));
     time.after(LONGEST_RUN_MS, () => invocation.die());
     const isolate = world.anyIsolate();
-    time.say(`deliver ${JSON.stringify(message)} to ${invocation.name} ${isolate.work}`);
+    time.trace(`deliver ${JSON.stringify(message)} to ${invocation.name} ${isolate.work}`);
     handleMessage(portsOf(world, invocation, isolate), isolate.mutex, message, attempt).then(
       (verdict) => {
         if (invocation.isDead) return;
         invocation.end();
-        time.say(`${invocation.name} -> ${JSON.stringify(verdict)}`);
-        if (verdict.kind === 'retry') again(verdict.delaySeconds * 1000);
+        time.trace(`${invocation.name} -> ${JSON.stringify(verdict)}`);
+        if (verdict.kind === 'retry') retryAfter(verdict.delaySeconds * 1000);
         // The acknowledgement may be lost.
-        else if (time.chance(0.03)) again(time.between(100, 4 * MINUTE));
+        else if (time.chance(0.03)) retryAfter(time.between(100, 4 * MINUTE));
       },
       (error: unknown) => {
         if (invocation.isDead) return;
         invocation.end();
-        time.say(`${invocation.name} threw ${error}`);
-        again(10_000);
+        time.trace(`${invocation.name} threw ${error}`);
+        retryAfter(10_000);
       },
     );
   }

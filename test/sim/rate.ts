@@ -1,2 +1,2 @@
-/** Samples of a second: a thousandth of what it is, so that chunks are written and read in no time. */
+/** Sample rate of the simulation: a thousandth of the real one, so that chunks are small. */
 export const RATE_HZ = 16;

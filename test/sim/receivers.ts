@@ -2,7 +2,7 @@ import type { WebhookPort } from '../../src/jobs/job-ports.ts';
 import type { Invocation } from './timeline.ts';
 import type { World } from './world.ts';
 
-/** A webhook as its receiver saw it. */
+/** A webhook as received. */
 export interface Post {
   readonly jobId: string;
   readonly body: string;
@@ -10,7 +10,7 @@ export interface Post {
   readonly isAccepted: boolean;
 }
 
-/** Receivers of webhooks; one whose address says `broken` refuses them all. */
+/** Receivers of webhooks; those with `broken` in their URL refuse all. */
 export class Receivers {
   readonly posts: Post[] = [];
 
@@ -26,7 +26,7 @@ export class Receivers {
         const isAccepted = !url.includes('broken') && !faults.chance(0.3);
         const attempt = Number(headers['x-retry-num'] ?? 0);
         this.posts.push({ jobId, body, attempt, isAccepted });
-        time.say(`POST ${jobId} ${attempt} ${isAccepted ? 'accepted' : 'refused'}`);
+        time.trace(`POST ${jobId} ${attempt} ${isAccepted ? 'accepted' : 'refused'}`);
         if (isAccepted) return { ok: true, value: { status: 204 } };
         if (time.chance(0.5)) return { ok: true, value: { status: 500 } };
         return { ok: false, error: { reason: 'http_timeout', detail: '' } };

@@ -1,14 +1,14 @@
 import type { CreateJob } from '../../src/jobs/app-services.ts';
 import { createJob } from '../../src/jobs/create-job.ts';
 import { cancelJob, deleteJob } from '../../src/jobs/end-job.ts';
-import { FATES, type SimulatedRecording } from './sources.ts';
+import { BEHAVIOURS, type SimulatedRecording } from './sources.ts';
 import { HOUR, MINUTE, type Timeline } from './timeline.ts';
 import type { World } from './world.ts';
 
-/** A call that makes a job; calls with the same key are meant to make one. */
+/** A call that creates a job; calls with the same key must create one job. */
 export interface Call {
   readonly id: string;
-  /** Of the recording; its bytes may be in the request instead. */
+  /** URL of the recording; with `isInline` the request contains its bytes. */
   readonly url: string;
   readonly isInline: boolean;
   readonly webhook?: string;
@@ -17,13 +17,12 @@ export interface Call {
 
 export const ACCOUNT = 'a';
 const SHARD_SECONDS = 300;
-/** Faults end: whatever has happened until then, an hour later everything is at its end. */
+/** Faults end: an hour later all jobs must have ended. */
 const FAULTS_END = 30 * MINUTE;
 const END = 100 * MINUTE;
 
 /**
- * Two or three jobs of all kinds, some of them called for twice, canceled or deleted, perhaps with a deployment in the
- * middle.
+ * Runs two or three jobs of all kinds, some of them requested twice, canceled or deleted, perhaps with a deployment.
  */
 export async function run(world: World, isDeployed: boolean): Promise<readonly Call[]> {
   const { time } = world;
@@ -33,13 +32,13 @@ export async function run(world: World, isDeployed: boolean): Promise<readonly C
   if (time.chance(isDeployed ? 1 : 0.4)) time.after(time.between(MINUTE, 12 * MINUTE), () => world.deploy());
   for (let ms = 5 * MINUTE; ms < END; ms += 5 * MINUTE) time.after(ms, () => world.sweep());
   await time.runUntil(time.start + FAULTS_END);
-  time.say('NO MORE FAULTS');
+  time.trace('NO MORE FAULTS');
   world.faults.isOn = false;
   await time.runUntil(time.start + END);
   return calls;
 }
 
-/** The sweep after the day that outputs are kept. */
+/** Runs the sweep after the retention of outputs. */
 export async function runNextDay(world: World): Promise<void> {
   const { time } = world;
   time.clear();
@@ -50,24 +49,24 @@ export async function runNextDay(world: World): Promise<void> {
 
 const VERSIONS = 3;
 const CD_HZ = 44_100;
-/** An invocation has enough of it after four minutes. */
+/** An invocation hands over after four minutes of audio at this rate. */
 const HUGE_HZ = 8e6;
 
-/** @param at when it is asked for at first */
+/** @param at time of the first request for it */
 function recordingOf(time: Timeline, at: number): SimulatedRecording {
-  const fate = FATES[time.below(FATES.length)];
-  // Some end at the border of a chunk, of a shard, or just after it.
+  const behaviour = BEHAVIOURS[time.below(BEHAVIOURS.length)];
+  // Some end at the boundary of a chunk or shard, or just after it.
   const length = () => SHARD_SECONDS * (1 + time.below(4)) - [17, 0, 150, 293, -5][time.below(5)];
   const changesAt = [time.between(0, MINUTE), time.between(0, 5 * MINUTE)].map((after) => at + after);
   return {
-    fate,
+    behaviour,
     seconds: Array.from({ length: VERSIONS }, length),
-    changesAt: fate === 'changing' ? changesAt : [],
+    changesAt: behaviour === 'changing' ? changesAt : [],
     sampleRateHz: time.chance(0.4) ? HUGE_HZ : CD_HZ,
   };
 }
 
-/** Plans the calls that make a job, and what its owner does with it afterwards. */
+/** Plans the calls that create a job, and later cancellations and deletions. */
 function callFor(world: World, n: number): Call[] {
   const { time, seed } = world;
   const url = `https://example.com/${seed}-${n}.wav`;
@@ -84,7 +83,7 @@ function callFor(world: World, n: number): Call[] {
     ...(time.chance(0.15) && { metadata: { silent: 'yes' } }),
   };
   const key = time.chance(0.5) ? `key-${n}` : undefined;
-  // The contract's parser would fill in the rest of the request, which no step looks at here.
+  // The contract's parser adds fields that no step uses here.
   const spec = {
     accountId: ACCOUNT,
     kind: isIdentify ? 'identify' : 'diarize',
@@ -106,11 +105,11 @@ function callFor(world: World, n: number): Call[] {
 function create(world: World, spec: CreateJob, id: string): void {
   const { time, history } = world;
   createJob(world.portsFor(`create ${id}`), spec, id).then(
-    (made) => {
-      time.say(`created ${id}: ${made.ok ? made.value.id : made.error.kind}`);
-      if (made.ok) history.given.push(made.value.id);
+    (created) => {
+      time.trace(`created ${id}: ${created.ok ? created.value.id : created.error.kind}`);
+      if (created.ok) history.answeredIds.push(created.value.id);
     },
-    (error: unknown) => time.say(`create ${id} failed: ${error}`),
+    (error: unknown) => time.trace(`create ${id} failed: ${error}`),
   );
 }
 
@@ -122,5 +121,5 @@ function remove(world: World, id: string): void {
   deleteJob(world.portsFor(`delete ${id}`), ACCOUNT, id).catch(ignored);
 }
 
-/** The caller gets a 500 and leaves it at that. */
+/** The caller gets a 500 and does not retry. */
 const ignored = (): void => {};

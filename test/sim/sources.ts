@@ -5,11 +5,11 @@ import type { Invocation } from './timeline.ts';
 import type { World } from './world.ts';
 
 /**
- * How a recording's server behaves: `copied` gives nothing that pins the file, `indexed` has a container that must be
- * read by ranges and gives none, `slow` takes about as long as the audio lasts, `changing` has another file after a
- * while, `farm` has machines whose files differ.
+ * Behaviour of a recording's server: `copied` sends no validator, `indexed` has a container that needs ranges but
+ * supports none, `slow` takes about as long as the audio, `changing` has another file after a while, `farm` has
+ * machines with different files.
  */
-export const FATES = [
+export const BEHAVIOURS = [
   'plain',
   'plain',
   'copied',
@@ -23,12 +23,12 @@ export const FATES = [
 ] as const;
 
 export interface SimulatedRecording {
-  readonly fate: (typeof FATES)[number];
-  /** How long each version of the file is; a second is a byte. */
+  readonly behaviour: (typeof BEHAVIOURS)[number];
+  /** Duration of each version of the file. */
   readonly seconds: readonly number[];
-  /** When versions take the place of the ones before, in simulated milliseconds. */
+  /** When each further version replaces the one before, in simulated milliseconds. */
   readonly changesAt: readonly number[];
-  /** So high for some that an invocation has enough of them after a few minutes of audio. */
+  /** So high for some that an invocation hands over after a few minutes of audio. */
   readonly sampleRateHz: number;
 }
 
@@ -38,19 +38,19 @@ export interface SimulatedFile {
   readonly version: number;
 }
 
-/** Bytes of a second. */
+/** Bytes of a second of audio. */
 export const BYTES_PER_SECOND = 1024;
 const SECONDS_PER_READ = 30;
 
-/** Every byte of a file is its number, by which whoever reads it knows it again. */
+/** Each byte of a file is its index here, which identifies it. */
 const files: SimulatedFile[] = [];
-const MOST_FILES = 256;
+const MAX_FILES = 256;
 let fileCount = 0;
 
 function numberOf(file: SimulatedFile): number {
   const known = files.findIndex(({ recording, version }) => recording === file.recording && version === file.version);
   if (known >= 0) return known;
-  const number = fileCount++ % MOST_FILES;
+  const number = fileCount++ % MAX_FILES;
   files[number] = file;
   return number;
 }
@@ -59,13 +59,13 @@ export const fileOf = (byte: number): SimulatedFile => files[byte];
 
 const failure = (kind: SourceErrorKind) => ({ kind, message: `The source: ${kind}.` });
 
-/** The version that is asked for now. */
-export function currentVersion({ time }: World, { fate, seconds, changesAt }: SimulatedRecording): number {
-  if (fate === 'farm') return time.below(seconds.length);
+/** The version that a request now would get. */
+export function currentVersion({ time }: World, { behaviour, seconds, changesAt }: SimulatedRecording): number {
+  if (behaviour === 'farm') return time.below(seconds.length);
   return changesAt.filter((at) => at <= time.now).length;
 }
 
-/** What a copy holds: which file of which address. */
+/** Content of a copy: URL and version of its file. */
 export const copyText = (url: string, version: number): string => `${url} ${version}`;
 
 /** Stores a copy. */
@@ -75,7 +75,7 @@ export async function putCopy({ storage, copies, recordings }: World, key: strin
   copies.set(object!.etag, { recording: recordings.get(url)!, version: Number(version) });
 }
 
-/** Servers of recordings, slow and unreliable; copies of them are real objects, of which a byte stands for all. */
+/** Slow and unreliable servers of recordings. Copies are real objects that contain only `copyText`. */
 export function sourcesOf(world: World, caller: Invocation): SourcesPort {
   const { time, faults, recordings } = world;
 
@@ -110,16 +110,16 @@ export function sourcesOf(world: World, caller: Invocation): SourcesPort {
 
   function fromServer(recording: SimulatedRecording): OpenSource {
     const version = currentVersion(world, recording);
-    const { fate } = recording;
+    const { behaviour } = recording;
     const read = async () => {
-      await caller.sleep(fate === 'slow' ? time.between(500, 8000) : time.between(5, 800));
+      await caller.sleep(behaviour === 'slow' ? time.between(500, 8000) : time.between(5, 800));
       if (time.chance(0.005)) await caller.sleep(time.between(30_000, 200_000));
       if (faults.chance(0.006)) throw new SourceReadError(failure('timeout'));
-      // A connection that breaks continues with the same file, or not at all.
+      // A broken connection may be resumed only with the same file.
       if (time.chance(0.1) && currentVersion(world, recording) !== version)
         throw new SourceReadError(failure('changed'));
     };
-    const source = sourceOf({ recording, version }, fate !== 'indexed', read);
+    const source = sourceOf({ recording, version }, behaviour !== 'indexed', read);
     return { source, identity: `${version} ${source.sizeBytes}`, close: () => undefined };
   }
 
@@ -133,16 +133,16 @@ export function sourcesOf(world: World, caller: Invocation): SourcesPort {
       }
       await caller.sleep(time.chance(0.1) ? time.between(1000, 30_000) : time.between(10, 1000));
       if (faults.chance(0.1)) return { ok: false, error: failure('timeout') };
-      if (recording.fate === 'missing') return { ok: false, error: failure('http_status') };
-      return { ok: true, value: recording.fate === 'copied' ? 'copy' : fromServer(recording) };
+      if (recording.behaviour === 'missing') return { ok: false, error: failure('http_status') };
+      return { ok: true, value: recording.behaviour === 'copied' ? 'copy' : fromServer(recording) };
     },
 
     openObject({ key, sizeBytes, etag }) {
       const file = world.copies.get(etag!)!;
       const read = async () => {
         await caller.sleep(time.between(1, 50));
-        const isThere = () => faults.call(caller, 'sources.read', () => world.storage.bucket.head(key));
-        if ((await isThere())?.etag !== etag) throw new SourceReadError(failure('changed'));
+        const head = () => faults.call(caller, 'sources.read', () => world.storage.bucket.head(key));
+        if ((await head())?.etag !== etag) throw new SourceReadError(failure('changed'));
       };
       return { source: sourceOf(file, true, read), identity: `${file.version} ${sizeBytes}` };
     },

@@ -9,12 +9,12 @@ interface SimulatedEvent {
   readonly run: () => unknown;
 }
 
-/** Simulated time: events happen one after another, each when all that the one before it set off has come to rest. */
+/** Simulated time: runs events in order, each after all promises of the previous one have settled. */
 export class Timeline {
   now: number;
   readonly log: string[] = [];
   readonly #random: () => number;
-  /** In the order in which they come. */
+  /** Sorted by time. */
   readonly #events: SimulatedEvent[] = [];
 
   /** @param start milliseconds since the Unix epoch */
@@ -23,7 +23,7 @@ export class Timeline {
     readonly start: number,
   ) {
     this.now = start;
-    // Neighbouring seeds give neighbouring states, and those numbers that resemble one another.
+    // Neighbouring seeds of the generator give similar numbers.
     this.#random = random(seed * 2_654_435_761);
   }
 
@@ -35,16 +35,16 @@ export class Timeline {
     return low + this.#random() * (high - low);
   }
 
-  /** A whole number below `count`. */
+  /** A random integer below `count`. */
   below(count: number): number {
     return Math.floor(this.#random() * count);
   }
 
-  say(text: string): void {
+  trace(text: string): void {
     this.log.push(`${((this.now - this.start) / 1000).toFixed(2)} ${text}`);
   }
 
-  /** Events of the same moment come in the order in which they were planned. */
+  /** Plans an event. Those of the same moment run in the order of planning. */
   at(moment: number, run: () => unknown): void {
     let low = 0;
     let high = this.#events.length;
@@ -67,22 +67,22 @@ export class Timeline {
       this.#events.shift();
       this.now = Math.max(this.now, Math.ceil(event.at));
       await event.run();
-      // All that follows from it without waiting for another event: promises only, there is no other input or output.
+      // Lets all promises of the event settle; there is no other input or output.
       await new Promise<void>((done) => setImmediate(done));
     }
     this.now = Math.max(this.now, end);
   }
 
-  /** Forgets what was planned and has not come yet. */
+  /** Removes all planned events. */
   clear(): void {
     this.#events.length = 0;
   }
 }
 
-/** One run of the service's code on a machine that may end it at any moment. What a dead one waits for never comes. */
+/** One run of the service's code on a machine that may kill it at any moment. A dead one gets no more answers. */
 export class Invocation {
   isDead = false;
-  /** Called when it dies before its end. */
+  /** Callbacks for a death before its end. */
   readonly onDeath = new Set<() => void>();
 
   constructor(
@@ -90,7 +90,7 @@ export class Invocation {
     private readonly time: Timeline,
   ) {}
 
-  /** It ended by itself: nothing of it goes on, and nobody is told. */
+  /** Ends the invocation without the callbacks of `onDeath`. */
   end(): void {
     this.isDead = true;
   }
@@ -98,8 +98,8 @@ export class Invocation {
   die(): void {
     if (this.isDead) return;
     this.isDead = true;
-    this.time.say(`DIES ${this.name}`);
-    for (const tell of this.onDeath) tell();
+    this.time.trace(`DIES ${this.name}`);
+    for (const notify of this.onDeath) notify();
   }
 
   sleep(ms: number): Promise<void> {

@@ -16,26 +16,26 @@ import { Receivers } from './receivers.ts';
 import type { SimulatedFile, SimulatedRecording } from './sources.ts';
 import { Invocation, MINUTE, Timeline } from './timeline.ts';
 
-/** What invocations on one machine share. */
+/** State shared by the invocations on one machine. */
 export interface Isolate {
   readonly mutex: Mutex;
   readonly work: string;
 }
 
-/** What happened, for the invariants. */
+/** Events that the invariants check. */
 interface History {
-  readonly endings: { readonly jobId: string; readonly how: string }[];
-  /** Ids of jobs that callers were given. */
-  readonly given: string[];
+  readonly endings: { readonly jobId: string; readonly outcome: string }[];
+  /** Ids of jobs in answers to callers. */
+  readonly answeredIds: string[];
   readonly writtenAt: Map<string, number>;
   parts: number;
 }
 
-/** After a deployment machines with the old version still take messages for a while. */
+/** How long machines with the old version receive messages after a deployment. */
 const OLD_ISOLATES_MS = 2 * MINUTE;
 
 /**
- * A service whose storage and code are real; its machines, its queues, the servers it asks and its time are simulated.
+ * A service with real storage and code; its machines, queues, remote servers and time are simulated.
  */
 export class World {
   readonly time: Timeline;
@@ -44,14 +44,14 @@ export class World {
   readonly objects: ObjectStore;
   readonly queue = new SimulatedQueue(this);
   readonly receivers = new Receivers(this);
-  /** By their addresses. */
+  /** By URL. */
   readonly recordings = new Map<string, SimulatedRecording>();
-  /** By the tags of the objects. */
+  /** By the ETag of the object. */
   readonly copies = new Map<string, SimulatedFile>();
   readonly progressObjects = new Map<string, SimulatedObject<Progress>>();
   readonly copyObjects = new Map<string, SimulatedObject<Copying>>();
-  readonly history: History = { endings: [], given: [], writtenAt: new Map(), parts: 0 };
-  /** Of the version that is deployed. */
+  readonly history: History = { endings: [], answeredIds: [], writtenAt: new Map(), parts: 0 };
+  /** Name of the deployed version. */
   work = 'v1';
   #deployedAt = Number.POSITIVE_INFINITY;
   readonly #isolates: Isolate[] = [];
@@ -73,7 +73,7 @@ export class World {
     return new Invocation(name, this.time);
   }
 
-  /** Ports for something that is asked of the newest version. */
+  /** Ports for a call to the newest version. */
   portsFor(name: string): JobPorts {
     return portsOf(this, this.invocation(name), this.newestIsolate);
   }
@@ -82,7 +82,7 @@ export class World {
     return this.#isolates.at(-1)!;
   }
 
-  /** One that takes messages now. */
+  /** A random isolate that receives messages now. */
   anyIsolate(): Isolate {
     const { time } = this;
     const isChanging = time.now >= this.#deployedAt && time.now < this.#deployedAt + OLD_ISOLATES_MS;
@@ -91,7 +91,7 @@ export class World {
   }
 
   deploy(): void {
-    this.time.say('DEPLOY');
+    this.time.trace('DEPLOY');
     this.work = 'v2';
     this.#deployedAt = this.time.now;
     this.#addIsolates();
@@ -99,13 +99,13 @@ export class World {
       for (const object of objects.values()) object.reset();
   }
 
-  /** What the service does every five minutes. */
+  /** The sweep, which runs every five minutes. */
   sweep(): void {
     const ports = this.portsFor('sweep');
     void Promise.allSettled([resendLost(ports, this.time.now), failOverdue(ports), admitAll(ports), expire(ports)]);
   }
 
-  /** The binding of the jobs' objects, as an invocation has it. */
+  /** The binding `JOB_PROGRESS` of an invocation. */
   progressFor(caller: Invocation): ObjectNamespace<ProgressRpc> {
     return namespaceOf((jobId): ProgressRpc => {
       const known = this.progressObjects.get(jobId);
@@ -129,7 +129,7 @@ export class World {
     });
   }
 
-  /** The same of those that copy their recordings. */
+  /** The binding of `SourceCopy` objects of an invocation. */
   copiesFor(caller: Invocation): ObjectNamespace<CopyRpc> {
     return namespaceOf((jobId): CopyRpc => {
       const known = this.copyObjects.get(jobId);
@@ -144,6 +144,6 @@ export class World {
   }
 }
 
-/** A binding whose names are the ids; nothing else of it is used. */
+/** A binding whose ids are the names; only these two methods are used. */
 const namespaceOf = <Methods>(get: (name: string) => Methods): ObjectNamespace<Methods> =>
   ({ idFromName: (name: string) => name, get }) as unknown as ObjectNamespace<Methods>;

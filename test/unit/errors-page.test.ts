@@ -3,20 +3,24 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { root } from '../helpers/local-process.ts';
 
-/** Two literals that are added up. */
+/** Two concatenated literals. */
 const SUM = /(['`])((?:(?!\1)[^\\]|\\.)*)\1\s*\+\s*(['`])((?:(?!\3)[^\\]|\\.)*)\3/g;
 const LITERAL = /'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g;
-/** Sentences, faults of a field, and what a live stream sends. */
+/** Full sentences, faults of a field, and errors of a live stream. */
 const SENTENCE = /^(…|[A-Z]).* .*\.$/;
 const FIELD = /^(must|is|has|contains|contradicts|keys|ended|came) /;
-const LIVE = /(#refuse|#tellFault|#sendError)\(([\w.]+, )?$/;
-/** Literals that describe the API or are read by operators only. */
-const OTHERS =
-  /(description|summary|example|message: string|\b[A-Z]\w+): *$|DESCRIPTION =\s*$|describe\($|unusable\($|fault\([^)]*, $/;
+const LIVE = /(#refuse|#reportFault|#sendError)\(([\w.]+, )?$/;
+/** Code before literals that describe the API or are read only by operators. */
+const BEFORE_NON_MESSAGE = new RegExp(
+  [
+    String.raw`(description|summary|example|message: string|\b[A-Z]\w+): *$`,
+    String.raw`describe\($|unusable\($|fault\([^)]*, $`,
+  ].join('|'),
+);
 const NOT_PUBLIC =
   /^(must be (a text|a list|an object|1)$|must be a SHA-256|must stay inside|is isl|Returns the id|Your API key)/;
 
-/** A message as the page has it: `…` for inserted values. */
+/** A message as written on the page, with `…` for inserted values. */
 const asOnPage = (text: string) =>
   text
     .replace(/\$\{(?:[^{}]|\{[^{}]*\})*\}/g, '…')
@@ -24,20 +28,27 @@ const asOnPage = (text: string) =>
     .replace(/\s+/g, ' ')
     .trim();
 
+function joinLiterals(code: string): string {
+  const joined = code.replace(SUM, (_, _quote, first: string, _other, second: string) => `\`${first}${second}\``);
+  return joined === code ? code : joinLiterals(joined);
+}
+
 function messagesIn(source: string): string[] {
-  const code = source
-    .replace(/\/\*[\s\S]*?\*\//g, '')
-    .replace(/(^|\s)\/\/.*$/gm, '')
-    .replace(SUM, (_, _quote, first: string, _other, second: string) => `\`${first}${second}\``);
+  const code = joinLiterals(
+    source
+      .replace(/\/\*[\s\S]*?\*\//g, '')
+      .replace(/(^|\s)\/\/.*$/gm, '')
+      .replace(/const DESCRIPTION = \[[\s\S]*?\n\]/g, ''),
+  );
   return [...code.matchAll(LITERAL)].flatMap((match) => {
     const before = code.slice(Math.max(0, match.index - 40), match.index).replace(/\s+/g, ' ');
     const text = asOnPage(match[1] ?? match[2] ?? match[3]);
     const isMessage = SENTENCE.test(text) || FIELD.test(text) || LIVE.test(before);
-    return isMessage && !OTHERS.test(before) && !NOT_PUBLIC.test(text) ? [text] : [];
+    return isMessage && !BEFORE_NON_MESSAGE.test(before) && !NOT_PUBLIC.test(text) ? [text] : [];
   });
 }
 
-it('has every public message of the code, and no other', () => {
+it('docs/errors.md lists exactly the public messages of the code', () => {
   const files = ['src', 'durable-objects'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true }).map((name) => join(root, folder, String(name))),
   );

@@ -3,8 +3,8 @@ import { dirname, join, normalize } from 'node:path';
 import { expect, it } from 'vitest';
 import { root } from '../helpers/local-process.ts';
 
-/** What each layer may import besides itself: the table of docs/architecture.md. */
-const SEES: Readonly<Record<string, readonly string[]>> = {
+/** Layers that each layer may import besides itself: the table of docs/architecture.md. */
+const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
   'src/audio': [],
   'src/formats': [],
   'src/diarization': ['src/audio'],
@@ -77,8 +77,8 @@ const SEES: Readonly<Record<string, readonly string[]>> = {
   'client/format': ['client/sdk', 'src/formats'],
 };
 
-/** The packages of each layer of the service; those that are not here import none. */
-const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+/** Packages that each layer of the service may import; unlisted layers import none. */
+const ALLOWED_PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'src/app.ts': ['@hono/zod-openapi', 'hono'],
   'src/contract': ['@hono/zod-openapi', 'zod'],
   'src/env.ts': ['zod'],
@@ -105,7 +105,7 @@ interface Import {
   readonly isType: boolean;
 }
 
-/** What a module imports or passes on, types included. */
+/** Imports and re-exports of a module, types included. */
 function importsOf(path: string): Import[] {
   const source = readFileSync(join(root, path), 'utf8');
   const statements = source.matchAll(/^(?:import\b|export (?:type )?[{*])[^;'"]*'([^']+)'/gm);
@@ -122,19 +122,19 @@ const MODULES = ['src', 'durable-objects', 'public', 'client']
   .filter((path) => path.endsWith('.ts') && !/\.(?:test|d)\.ts$/.test(path) && !path.includes('node_modules'));
 const IMPORTS: ReadonlyMap<string, readonly Import[]> = new Map(MODULES.map((path) => [path, importsOf(path)]));
 
-/** A permission that nothing uses is one too many. */
-const unused = (table: typeof SEES, used: ReadonlySet<string>): string[] =>
+/** Permissions without a use, which must be removed. */
+const unused = (table: typeof ALLOWED_LAYERS, used: ReadonlySet<string>): string[] =>
   Object.entries(table)
     .flatMap(([layer, names]) => names.map((name) => `${layer} → ${name}`))
     .filter((edge) => !used.has(edge));
 
-it('every module imports only what its layer may see', () => {
+it('every module imports only layers that its own layer may import', () => {
   expect(MODULES.length).toBeGreaterThan(200);
   const used = new Set<string>();
   const faults: string[] = [];
   for (const [path, imports] of IMPORTS) {
     const layer = layerOf(path);
-    const allowed = SEES[layer];
+    const allowed = ALLOWED_LAYERS[layer];
     if (allowed === undefined && !layer.startsWith('client')) faults.push(`${path}: layer ${layer} is unknown`);
     if (allowed === undefined) continue;
     for (const { path: target } of imports) {
@@ -145,7 +145,7 @@ it('every module imports only what its layer may see', () => {
     }
   }
   expect(faults).toEqual([]);
-  expect(unused(SEES, used)).toEqual([]);
+  expect(unused(ALLOWED_LAYERS, used)).toEqual([]);
 });
 
 it('every module of the service imports only the packages of its layer', () => {
@@ -158,28 +158,28 @@ it('every module of the service imports only the packages of its layer', () => {
       if (target !== undefined) continue;
       const name = packageOf(specifier);
       used.add(`${layer} → ${name}`);
-      if (!PACKAGES[layer]?.includes(name)) faults.push(`${path} imports ${specifier}`);
+      if (!ALLOWED_PACKAGES[layer]?.includes(name)) faults.push(`${path} imports ${specifier}`);
     }
   }
   expect(faults).toEqual([]);
-  expect(unused(PACKAGES, used)).toEqual([]);
+  expect(unused(ALLOWED_PACKAGES, used)).toEqual([]);
 });
 
-it('no module of the service imports itself through others, types included', () => {
-  const circles: string[] = [];
+it('modules of the service have no import cycles, types included', () => {
+  const cycles: string[] = [];
   const done = new Set<string>();
-  const visit = (path: string, way: readonly string[]): void => {
-    const from = way.indexOf(path);
-    if (from >= 0) circles.push([...way.slice(from), path].join(' → '));
+  const visit = (path: string, chain: readonly string[]): void => {
+    const from = chain.indexOf(path);
+    if (from >= 0) cycles.push([...chain.slice(from), path].join(' → '));
     if (from >= 0 || done.has(path) || path.startsWith('client/')) return;
-    for (const { path: target } of IMPORTS.get(path) ?? []) if (target !== undefined) visit(target, [...way, path]);
+    for (const { path: target } of IMPORTS.get(path) ?? []) if (target !== undefined) visit(target, [...chain, path]);
     done.add(path);
   };
   for (const path of MODULES) visit(path, []);
-  expect(circles).toEqual([]);
+  expect(cycles).toEqual([]);
 });
 
-it('what runs in a browser imports nothing of Node', () => {
+it('modules for browsers import no Node modules', () => {
   const seen = new Set<string>();
   const faults: string[] = [];
   const visit = (path: string): void => {

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 
 const script = fileURLToPath(new URL('../../wasm/check.sh', import.meta.url));
 
-it('holds the wasm modules that the build scripts make', (context) => {
+it('the committed wasm modules equal those that the build scripts make', (context) => {
   const { status, stdout, stderr } = spawnSync('bash', [script], { encoding: 'utf8' });
   // The checksums come first, with or without a compiler.
   expect(stdout, stderr).toMatch(/codecs\.wasm: OK[\s\S]*dsp\.wasm: OK/);

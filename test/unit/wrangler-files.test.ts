@@ -6,7 +6,7 @@ import { loadWrangler } from '../../client/local/bundle.ts';
 import { API, JOBS, LIVE, type ServiceWorker, WORKERS } from '../../client/workers.ts';
 import { root } from '../helpers/local-process.ts';
 
-/** The parts of a wrangler file that are looked at here, as wrangler reads them. */
+/** The properties of a wrangler file that are tested, as wrangler parses them. */
 interface Config {
   readonly name: string;
   /** Absolute path. */
@@ -29,7 +29,7 @@ interface Config {
 }
 
 const configs = new Map<ServiceWorker, Config>();
-const of = (worker: ServiceWorker): Config => configs.get(worker)!;
+const configOf = (worker: ServiceWorker): Config => configs.get(worker)!;
 beforeAll(async () => {
   const { unstable_readConfig } = await loadWrangler();
   for (const worker of WORKERS) {
@@ -37,7 +37,7 @@ beforeAll(async () => {
   }
 });
 
-/** What the Workers have in common. */
+/** Settings that all Workers share. */
 const common = (config: Config) => ({
   compatibilityDate: config.compatibility_date,
   compatibilityFlags: config.compatibility_flags,
@@ -51,52 +51,53 @@ const common = (config: Config) => ({
   buckets: config.r2_buckets.map(({ binding, bucket_name }) => [binding, bucket_name]),
 });
 
-it('the wrangler files agree: public hosts, CPU time for a long assembly, no request logs, the same storage', () => {
-  for (const worker of WORKERS) expect(of(worker).name).toBe(worker.name);
-  expect(common(of(API))).toMatchObject({
+it('the wrangler files share compatibility flags, CPU limit, logging and storage', () => {
+  for (const worker of WORKERS) expect(configOf(worker).name).toBe(worker.name);
+  expect(common(configOf(API))).toMatchObject({
     compatibilityFlags: ['global_fetch_strictly_public'],
     limits: { cpu_ms: 300_000 },
     observability: { enabled: true, logs: { enabled: true, invocation_logs: false } },
     databases: [['DB', expect.any(String), 'rollcall']],
     buckets: [['BUCKET', 'rollcall']],
   });
-  for (const worker of [JOBS, LIVE]) expect(common(of(worker))).toEqual(common(of(API)));
-  expect(of(API).vars).toEqual({ OUTPUT_TTL_SECONDS: '86400' });
-  expect(of(JOBS).vars).toEqual(of(API).vars);
+  for (const worker of [JOBS, LIVE]) expect(common(configOf(worker))).toEqual(common(configOf(API)));
+  expect(configOf(API).vars).toEqual({ OUTPUT_TTL_SECONDS: '86400' });
+  expect(configOf(JOBS).vars).toEqual(configOf(API).vars);
 });
 
-it('every queue that a Worker sends to has one consumer, and so has that of the dead', () => {
-  const producers = of(API).queues.producers;
-  expect(of(JOBS).queues.producers).toEqual(producers);
-  const consumed = WORKERS.flatMap((worker) => of(worker).queues.consumers ?? []);
+it('every queue, also the dead letter queue, has one consumer', () => {
+  const producers = configOf(API).queues.producers;
+  expect(configOf(JOBS).queues.producers).toEqual(producers);
+  const consumed = WORKERS.flatMap((worker) => configOf(worker).queues.consumers ?? []);
   expect(consumed.map(({ queue }) => queue).sort()).toEqual([...QUEUES].sort());
-  const dead = 'rollcall-dead';
-  expect(producers?.map(({ queue }) => queue).sort()).toEqual(QUEUES.filter((queue) => queue !== dead).sort());
-  // What is in none of them is lost to the job's owner.
-  for (const consumer of consumed) expect(consumer.dead_letter_queue).toBe(consumer.queue === dead ? undefined : dead);
+  const deadLetters = 'rollcall-dead';
+  expect(producers?.map(({ queue }) => queue).sort()).toEqual(QUEUES.filter((queue) => queue !== deadLetters).sort());
+  // A message without a dead letter queue would be lost, and its job would not end.
+  for (const { queue, dead_letter_queue } of consumed)
+    expect(dead_letter_queue).toBe(queue === deadLetters ? undefined : deadLetters);
 });
 
-it('every object that a Worker is bound to is a class of a Worker that is deployed before', () => {
+it('Durable Object bindings name classes of the same Worker or of one deployed earlier', () => {
   const bindings = WORKERS.flatMap((worker) =>
-    of(worker).durable_objects.bindings.map((binding) => ({ worker, binding })),
+    configOf(worker).durable_objects.bindings.map((binding) => ({ worker, binding })),
   );
   expect(bindings.map(({ binding }) => binding.class_name)).toContain('LiveStream');
   for (const { worker, binding } of bindings) {
     const owner = WORKERS.find(({ name }) => name === (binding.script_name ?? worker.name))!;
     expect(WORKERS.indexOf(owner)).toBeLessThanOrEqual(WORKERS.indexOf(worker));
-    const entry = readFileSync(of(owner).main, 'utf8');
+    const entry = readFileSync(configOf(owner).main, 'utf8');
     expect(entry).toContain(`export { ${binding.class_name} } from`);
   }
 });
 
-it('every class of objects has a migration where it lives, and none elsewhere', () => {
+it('each Worker has migrations for exactly its Durable Object classes', () => {
   for (const worker of WORKERS) {
     const classes = new Set<string>();
-    for (const { new_sqlite_classes = [], deleted_classes = [] } of of(worker).migrations) {
+    for (const { new_sqlite_classes = [], deleted_classes = [] } of configOf(worker).migrations) {
       for (const name of new_sqlite_classes) classes.add(name);
       for (const name of deleted_classes) classes.delete(name);
     }
-    const entry = readFileSync(of(worker).main, 'utf8');
+    const entry = readFileSync(configOf(worker).main, 'utf8');
     const exported = [...entry.matchAll(/^export \{ (\w+) \} from '\.\.\/durable-objects\//gm)].map(
       ([, name]) => name!,
     );
@@ -104,9 +105,9 @@ it('every class of objects has a migration where it lives, and none elsewhere', 
   }
 });
 
-it('one Worker has an address, and those that sweep do so every five minutes', () => {
+it('only the API has an address, and Workers with sweeps run them every five minutes', () => {
   for (const worker of WORKERS) {
-    expect(of(worker).workers_dev).toBe(worker === API ? undefined : false);
-    expect(of(worker).triggers.crons ?? []).toEqual(worker.sweeps ? ['*/5 * * * *'] : []);
+    expect(configOf(worker).workers_dev).toBe(worker === API ? undefined : false);
+    expect(configOf(worker).triggers.crons ?? []).toEqual(worker.sweeps ? ['*/5 * * * *'] : []);
   }
 });

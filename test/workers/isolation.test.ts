@@ -7,8 +7,8 @@ import { conversationSamples } from '../helpers/voices.ts';
 import { startWorkers } from '../helpers/workerd.ts';
 
 /**
- * Breaks the whole isolate of batch jobs, as running out of memory would: from then on every call fails there. workerd
- * has no limit of memory that a test could exceed.
+ * Breaks the isolate of batch jobs, as an exceeded memory limit would: every later call fails. Local workerd has no
+ * memory limit that a test could exceed.
  */
 const FRONT = `
 import { JobProgress as Real } from './worker.js';
@@ -21,10 +21,10 @@ export class JobProgress extends Real {
   }
 }`;
 
-/** Faster than real time, and slow enough for a busy machine. */
+/** Faster than real time, but slow enough for a busy machine. */
 const FRAME_EVERY_MS = 60;
 
-interface Broken {
+interface BreakableObject {
   begin(jobId: string, tag: string): Promise<void>;
   breakIsolate(): Promise<void>;
 }
@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => workers?.stop());
 
-it('a live stream and requests go on while the isolate of batch jobs fails at every call', async () => {
+it('a live stream and requests continue while the isolate of batch jobs fails at every call', async () => {
   const { db, signingKey, call } = workers;
   const run = runSqlOn(db);
   const accountId = await ensureAccount(run, { name: 'main', subscribe: true }, 0);
@@ -57,7 +57,7 @@ it('a live stream and requests go on while the isolate of batch jobs fails at ev
   await send(frames.slice(0, 80));
   await expect.poll(starts, { timeout: 20_000 }).toBeGreaterThan(0);
   const namespace = await workers.objects('JOB_PROGRESS');
-  const object = (name: string) => namespace.get(namespace.idFromName(name)) as unknown as Broken;
+  const object = (name: string) => namespace.get(namespace.idFromName(name)) as unknown as BreakableObject;
   await object('one').begin('one', 'tag');
   await object('one').breakIsolate();
   await expect(object('another').begin('another', 'tag')).rejects.toThrow();

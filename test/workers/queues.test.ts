@@ -6,8 +6,8 @@ import { JOBS } from '../../client/workers.ts';
 import { startTestWorker } from '../helpers/workerd.ts';
 
 /**
- * Real queues with the consumers of wrangler.jobs.toml: what the steps of jobs, and the simulation of crashes, take for
- * granted of them.
+ * Real queues with the consumers of wrangler.jobs.toml: checks the properties that the steps of jobs and the simulation
+ * in `test/sim` rely on.
  */
 let workerd: Miniflare;
 beforeAll(async () => {
@@ -16,7 +16,8 @@ beforeAll(async () => {
 });
 afterAll(() => workerd?.dispose());
 
-async function ask(body?: string): Promise<[queue: string, body: string, attempt: number][]> {
+/** Sends a message to every queue, if given. @returns all deliveries so far */
+async function deliveries(body?: string): Promise<[queue: string, body: string, attempt: number][]> {
   const response = await workerd.dispatchFetch('http://workerd/', body === undefined ? {} : { method: 'POST', body });
   return (await response.json()) as [string, string, number][];
 }
@@ -25,17 +26,17 @@ async function ask(body?: string): Promise<[queue: string, body: string, attempt
 const MAX_DELIVERIES = 101;
 const QUEUES = ['rollcall-ingest', 'rollcall-jobs', 'rollcall-priority', 'rollcall-transcripts', 'rollcall-webhooks'];
 const attemptsOf = async (queue: string, body: string) =>
-  (await ask()).filter(([name, text]) => name === queue && text === body).map(([, , attempt]) => attempt);
+  (await deliveries()).filter(([name, text]) => name === queue && text === body).map(([, , attempt]) => attempt);
 
-it('deliver a message that fails as often as wrangler.jobs.toml says, count its deliveries, and then bury it once', async () => {
-  await ask('again');
+it('a failing message is delivered 101 times with its attempt, then once to the dead letter queue', async () => {
+  await deliveries('again');
   await expect.poll(() => attemptsOf('rollcall-dead', 'again'), { timeout: 20_000 }).toHaveLength(QUEUES.length);
   const expected = Array.from({ length: MAX_DELIVERIES }, (_, i) => i + 1);
   for (const queue of QUEUES) expect(await attemptsOf(queue, 'again'), queue).toEqual(expected);
 });
 
-it('deliver a message once that was acknowledged', async () => {
-  await ask('done');
+it('an acknowledged message is delivered once', async () => {
+  await deliveries('done');
   for (const queue of QUEUES) await expect.poll(() => attemptsOf(queue, 'done'), { timeout: 20_000 }).toEqual([1]);
   expect(await attemptsOf('rollcall-dead', 'done')).toEqual([]);
 });

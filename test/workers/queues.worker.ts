@@ -6,10 +6,10 @@ interface Env {
   readonly WEBHOOKS: Queue<unknown>;
 }
 
-/** What was delivered, in this order: the queue, the message and which of its deliveries it is. */
+/** All deliveries in order. */
 const deliveries: [queue: string, body: unknown, attempt: number][] = [];
 
-/** A consumer that wants every message again except those that say `done` and dead letters. */
+/** A consumer that retries every message except `done` and dead letters. */
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     if (request.method === 'POST') {

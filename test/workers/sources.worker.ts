@@ -9,11 +9,11 @@ interface Env {
   readonly BUCKET: R2Bucket;
 }
 
-interface Question {
+interface ReadRequest {
   readonly url: string;
   readonly maxBytes: number;
   readonly timeoutMs: number;
-  /** How long one call of a copy may take. */
+  /** Time limit of one call of a copy. */
   readonly copyMs: number;
   /** Deletes the copy in R2 once its first samples were read. */
   readonly loseCopy: boolean;
@@ -24,12 +24,12 @@ interface Question {
 const noCodecs = {
   decoder: {
     open: () => {
-      throw new Error('no decoder here');
+      throw new Error('the test has no decoder');
     },
   },
   resampler: {
     open: () => {
-      throw new Error('no resampler here');
+      throw new Error('the test has no resampler');
     },
     contextInputSamples: () => 0,
   },
@@ -38,11 +38,11 @@ const COPY = 'work/job/source';
 const MAX_CALLS = 50;
 
 /**
- * Opens the recording at an address in workerd, copies it where it must be copied, reads it forward and closes what it
- * opened, as jobs do. The answer is JSON.
+ * Opens a recording in workerd, copies it if it must be copied, reads it forward and closes it, as jobs do. Answers
+ * with JSON.
  */
-async function answer({ BUCKET: bucket }: Env, question: Question): Promise<unknown> {
-  const { url, maxBytes, timeoutMs } = question;
+async function answer({ BUCKET: bucket }: Env, options: ReadRequest): Promise<unknown> {
+  const { url, maxBytes, timeoutMs } = options;
   const client = httpClient({
     allowLoopback: true,
     headersTimeoutMs: timeoutMs,
@@ -53,30 +53,30 @@ async function answer({ BUCKET: bucket }: Env, question: Question): Promise<unkn
   const sources = createSources({ bucket, ...client });
   const opened = await sources.open(url, maxBytes);
   if (!opened.ok) return { error: opened.error };
-  if (opened.value !== 'copy') return { how: 'in place', ...(await read(bucket, opened.value, question)) };
+  if (opened.value !== 'copy') return { mode: 'in place', ...(await read(bucket, opened.value, options)) };
   let state: CopyState | undefined;
   for (let calls = 1; calls <= MAX_CALLS; calls++) {
     const target = {
       bucket,
       key: COPY,
       maxBytes,
-      timeoutMs: question.copyMs,
+      timeoutMs: options.copyMs,
       signal: new AbortController().signal,
       save: async (next: CopyState | undefined) => {
         state = next;
       },
     };
     const end = await copyRecording(client, url, target, state);
-    if (end.kind === 'failed') return { how: 'copied', calls, error: end.error };
+    if (end.kind === 'failed') return { mode: 'copied', calls, error: end.error };
     if (end.kind === 'unfinished') continue;
     const copy = await sources.findCopy(COPY);
     if (!copy) throw new Error('there is no copy');
-    return { how: 'copied', calls, ...(await read(bucket, sources.openObject(copy), question)) };
+    return { mode: 'copied', calls, ...(await read(bucket, sources.openObject(copy), options)) };
   }
-  throw new Error('the copy does not end');
+  throw new Error(`the copy did not end in ${MAX_CALLS} calls`);
 }
 
-async function read(bucket: R2Bucket, { source, close }: OpenSource, { loseCopy, stopsEarly }: Question) {
+async function read(bucket: R2Bucket, { source, close }: OpenSource, { loseCopy, stopsEarly }: ReadRequest) {
   const { sizeBytes } = source;
   try {
     const recording = await Recording.open(source, noCodecs);
@@ -103,6 +103,6 @@ async function read(bucket: R2Bucket, { source, close }: OpenSource, { loseCopy,
 
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
-    return Response.json(await answer(env, (await request.json()) as Question));
+    return Response.json(await answer(env, (await request.json()) as ReadRequest));
   },
 };

@@ -6,7 +6,7 @@ import type { LiveOutcome } from '../../src/jobs/live-ports.ts';
 const STATE = { receivedFrames: 5 } as unknown as ChannelState;
 const sessionOf = (bytes: number) => Uint8Array.from({ length: bytes }, (_, at) => (at * 7919) >> 4);
 
-/** What the object of a live stream keeps, on real storage. */
+/** The storage of a live stream's object, on a real Durable Object. */
 export class StreamObject extends DurableObject {
   readonly #streams = new StreamStorage(this.ctx.storage);
 
@@ -44,12 +44,12 @@ export class StreamObject extends DurableObject {
     this.#streams.markUnsavedAudio();
   }
 
-  /** @param bytes of a session whose bytes follow from their places */
+  /** @param bytes length of the session, whose bytes follow from their positions */
   async suspend(lastFrameAt: number, bytes: number) {
     this.#streams.suspend({ state: STATE, lastFrameAt, session: sessionOf(bytes) }, false);
   }
 
-  /** What is kept of a connection at rest, of its session how many bytes and whether they are the right ones. */
+  /** The stored state of a suspended connection; of its session the length and whether the bytes are correct. */
   async rest() {
     const { suspended, hasUnsavedAudio } = this.#streams;
     if (!suspended) return { hasUnsavedAudio };
@@ -64,7 +64,7 @@ export class StreamObject extends DurableObject {
 
   override alarm() {}
 
-  /** In a transaction no storage can be erased. @returns why */
+  /** Erases the storage in a transaction, which fails. @returns the error */
   async forgetInVain() {
     return this.ctx.storage.transaction(() =>
       this.#streams.forget().then(
@@ -83,7 +83,7 @@ export class StreamObject extends DurableObject {
     return { keys, hasAlarm: (await this.ctx.storage.getAlarm()) !== null };
   }
 
-  /** The platform takes the object out of memory; the call fails. */
+  /** Evicts the object from memory; the call fails. */
   async lose() {
     this.ctx.abort();
   }

@@ -20,7 +20,7 @@ beforeAll(async () => {
 
 afterAll(() => workerd?.dispose());
 
-async function ask(path: string, body: string | Uint8Array): Promise<Float32Array> {
+async function runInWorkerd(path: string, body: string | Uint8Array): Promise<Float32Array> {
   const response = await workerd.dispatchFetch(`http://workerd${path}`, { method: 'POST', body });
   expect(response.status).toBe(200);
   return new Float32Array(await response.arrayBuffer());
@@ -42,39 +42,36 @@ interface Case {
 const fixtures = at('../fixtures/audio/');
 const cases: Case[] = JSON.parse(readFileSync(`${fixtures}codec_cases.json`, 'utf8'));
 
-it.each(cases)(
-  'decodes $file in workerd to the bits that Node gets',
-  async ({ file, packets, extraDataHex, ...spec }) => {
-    const bytes = readFileSync(fixtures + file);
-    const cut = packets.map(([offset, size]) => bytes.subarray(offset, offset + size));
-    const extraData = Buffer.from(extraDataHex ?? '', 'hex');
-    const decoder = decoders.open({ ...spec, extraData: extraData.length > 0 ? extraData : undefined });
-    const expected = cut.flatMap((packet) => Array.from(decoder.decode(packet)));
-    decoder.close();
-    const body = {
-      spec,
-      extraData: extraData.toString('base64'),
-      packets: cut.map((packet) => packet.toString('base64')),
-    };
-    const out = await ask('/decode', JSON.stringify(body));
-    expect(out.length).toBeGreaterThan(4000);
-    expect(out).toEqual(Float32Array.from(expected));
-  },
-);
+it.each(cases)('decodes $file in workerd bit for bit as in Node', async ({ file, packets, extraDataHex, ...spec }) => {
+  const bytes = readFileSync(fixtures + file);
+  const cut = packets.map(([offset, size]) => bytes.subarray(offset, offset + size));
+  const extraData = Buffer.from(extraDataHex ?? '', 'hex');
+  const decoder = decoders.open({ ...spec, extraData: extraData.length > 0 ? extraData : undefined });
+  const expected = cut.flatMap((packet) => Array.from(decoder.decode(packet)));
+  decoder.close();
+  const body = {
+    spec,
+    extraData: extraData.toString('base64'),
+    packets: cut.map((packet) => packet.toString('base64')),
+  };
+  const out = await runInWorkerd('/decode', JSON.stringify(body));
+  expect(out.length).toBeGreaterThan(4000);
+  expect(out).toEqual(Float32Array.from(expected));
+});
 
-it('resamples in workerd to the bits that Node gets', async () => {
+it('resamples in workerd bit for bit as in Node', async () => {
   for (const rateHz of [44100, 12345, 44101]) {
     const resampler = dsp.resampler.open(rateHz, 0, 0);
     const expected = [...resampler.push(wave), ...resampler.flush()];
     resampler.close();
-    expect(await ask(`/resample?from=${rateHz}`, raw(wave))).toEqual(Float32Array.from(expected));
+    expect(await runInWorkerd(`/resample?from=${rateHz}`, raw(wave))).toEqual(Float32Array.from(expected));
   }
 });
 
-it('computes the filterbank and pools in workerd to the bits that Node gets', async () => {
-  expect(await ask('/filterbank', raw(wave))).toEqual(dsp.filterbank.compute(wave));
+it('computes the filterbank and pooling in workerd bit for bit as in Node', async () => {
+  expect(await runInWorkerd('/filterbank', raw(wave))).toEqual(dsp.filterbank.compute(wave));
   const frameCount = 48000 / 80;
   const trunk = { frames: wave, frameCount, channels: 80 };
   const mask = new Uint8Array(frameCount).fill(1);
-  expect(await ask('/pool?channels=80', raw(wave))).toEqual(dsp.pooling.pool([{ trunk, mask }]));
+  expect(await runInWorkerd('/pool?channels=80', raw(wave))).toEqual(dsp.pooling.pool([{ trunk, mask }]));
 });

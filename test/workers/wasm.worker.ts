@@ -10,7 +10,7 @@ import { createDsp } from '../../src/platform/wasm/dsp.ts';
 import codecsModule from '../../wasm/codecs/codecs.wasm';
 import dspModule from '../../wasm/dsp/dsp.wasm';
 
-// At module level on purpose: statically imported modules instantiate during start-up too.
+// At module level, because statically imported modules must also instantiate during start-up.
 const decoders = createDecoders(codecsModule);
 const dsp = createDsp(dspModule);
 

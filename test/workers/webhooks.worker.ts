@@ -1,6 +1,6 @@
 import { createWebhookClient } from '../../src/platform/webhook-client.ts';
 
-/** Posts to the address that it is asked with, from a service that allows loopback; the answer is what became of it. */
+/** Posts a webhook to the URL in the request body, loopback allowed, and answers with the result. */
 export default {
   async fetch(request: Request): Promise<Response> {
     const client = createWebhookClient({ allowLoopback: true });

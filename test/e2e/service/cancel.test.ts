@@ -21,7 +21,7 @@ const count = async (table: string, id: string) =>
 const webhooksOf = (id: string) => receiver.received.filter(({ body }) => body.jobId === id);
 const pause = (ms: number) => new Promise((wake) => setTimeout(wake, ms));
 
-/** A job of eleven minutes of audio that is in the middle of its analysis. */
+/** Creates a job of eleven minutes of audio and waits until its analysis has begun. */
 async function workingJob(webhook?: string): Promise<string> {
   const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://long' } });
   await service.call('PUT', body.url, { key: null, body: new Uint8Array(loopMp3(readFileSync(conversation), 12)) });
@@ -32,22 +32,22 @@ async function workingJob(webhook?: string): Promise<string> {
     .toBeGreaterThan(0.02);
   return id;
 }
-const logged = (event: string, id: string) =>
+const countLogged = (event: string, id: string) =>
   service
     .log()
     .split('\n')
     .filter((line) => line.includes(`"${event}"`) && line.includes(id)).length;
-/** Steps that the service still has in its hands for a job finish or stop; then nothing more is done for it. */
+/** Waits until running steps of the job have finished or stopped, then checks that no further ones run. */
 async function expectStopped(id: string): Promise<void> {
   await pause(13_000);
-  const done = logged('shard_done', id);
+  const done = countLogged('shard_done', id);
   await pause(5000);
-  expect(logged('shard_done', id)).toBe(done);
+  expect(countLogged('shard_done', id)).toBe(done);
   expect(done).toBeLessThan(3);
-  expect(logged('job_assembled', id)).toBe(0);
+  expect(countLogged('job_assembled', id)).toBe(0);
 }
 
-it('POST /v1/jobs/{jobId}/cancel stops a job at work: canceled, with error and code, told to its webhook, not billed', async () => {
+it('cancel stops a running job, sends its webhook and bills nothing', async () => {
   const id = await workingJob(receiver.url);
   const answer = await service.call('POST', `/v1/jobs/${id}/cancel`);
   expect(answer.status).toBe(200);
@@ -64,7 +64,7 @@ it('POST /v1/jobs/{jobId}/cancel stops a job at work: canceled, with error and c
   expect((await read(id)).body).toEqual(answer.body);
 }, 120_000);
 
-it('DELETE /v1/jobs/{jobId} stops a job at work without a webhook, and leaves uploads alone', async () => {
+it('DELETE stops a running job without a webhook and keeps the upload', async () => {
   const id = await workingJob(receiver.url);
   expect((await service.call('DELETE', `/v1/jobs/${id}`)).status).toBe(204);
   expect((await read(id)).status).toBe(404);

@@ -22,20 +22,22 @@ async function run(path: string, request: object): Promise<Answer['body']> {
   }
 }
 
-/** A call in which both sides talk all the time, each on one channel. */
-async function call(): Promise<Uint8Array<ArrayBuffer>> {
+/** A stereo call in which both people talk all the time, each on one channel. */
+async function stereoCall(): Promise<Uint8Array<ArrayBuffer>> {
   const [left, right] = [await voiceSample('adam', 8), await voiceSample('beth', 8)].map(
     (file) => new Int16Array(file.slice(HEADER_BYTES).buffer),
   );
-  const both = Int16Array.from({ length: 2 * Math.min(left.length, right.length) }, (_, i) =>
+  const interleaved = Int16Array.from({ length: 2 * Math.min(left.length, right.length) }, (_, i) =>
     i % 2 === 0 ? left[i >> 1] : right[i >> 1],
   );
-  return new Uint8Array(wavFile({ sampleRateHz: 16_000, channels: 2, tag: 1, bits: 16 }, new Uint8Array(both.buffer)));
+  return new Uint8Array(
+    wavFile({ sampleRateHz: 16_000, channels: 2, tag: 1, bits: 16 }, new Uint8Array(interleaved.buffer)),
+  );
 }
 
 describe('a diarize job with `channels: "separate"`', () => {
   it('diarizes each side of a call separately, also in a recount', async () => {
-    const recording = await call();
+    const recording = await stereoCall();
     const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://call' } });
     expect((await service.call('PUT', body.url, { key: null, body: recording })).status).toBe(200);
     const first = await run('/v1/diarize', { url: 'media://call', channels: 'separate', embeddings: true });
@@ -56,7 +58,7 @@ describe('a diarize job with `channels: "separate"`', () => {
     expect(usage.totals.billedSeconds).toBe(20);
   }, 90_000);
 
-  it('refuses fields that need the mean of the channels, and other values', async () => {
+  it('refuses fields that need the mean of the channels, and unknown values', async () => {
     const mixed = { confidence: true, speechProbability: true, crosstalkProbability: true, speakerProbability: true };
     const answer = await service.call('POST', '/v1/diarize', {
       body: { url: 'media://call', channels: 'separate', exclusive: true, ...mixed },

@@ -34,11 +34,11 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true, maxRetries: 5 });
 });
 
-const here = () => ({ ROLLCALL_URL: service.url, ROLLCALL_KEY: service.key });
-const diarize = (...args: string[]) => runCli('diarize', args, here());
+const connection = () => ({ ROLLCALL_URL: service.url, ROLLCALL_KEY: service.key });
+const diarize = (...args: string[]) => runCli('diarize', args, connection());
 
 describe('npm run diarize', () => {
-  it('starts a service if there is none, and leaves no process behind', async () => {
+  it('starts a service if there is none, and ends it', async () => {
     const emptyState = { ROLLCALL_STATE: join(scratch, 'empty') };
     const run = await runCli('diarize', [conversation, '--format', 'rttm'], emptyState);
     expect(run.stderr).toContain('Starting a local service');
@@ -58,7 +58,7 @@ describe('npm run diarize', () => {
     expect(run.stdout).toMatch(/^(\d+\.\d{3} {2}\d+\.\d{3} {2}SPEAKER_\d\d\n)+$/);
   });
 
-  it('passes options to the service, and writes the result to a file', async () => {
+  it('sends options to the service and writes the result to a file', async () => {
     const output = join(scratch, 'out.json');
     const options = ['--num-speakers', '2', '--exclusive', '--confidence', '--turn-level-confidence'];
     const run = await diarize(conversation, '--format', 'json', '--output', output, ...options);
@@ -70,7 +70,7 @@ describe('npm run diarize', () => {
     expect(result.confidence.score.length * result.confidence.resolution).toBeCloseTo(56.7, 0);
   });
 
-  it('reports a failed job in one line: not audio, silence, an address that answers 404', async () => {
+  it('reports a failed job in one line', async () => {
     const page = join(scratch, 'page.mp3');
     writeFileSync(page, '<!doctype html><title>Not found</title>'.repeat(50));
     const silence = join(scratch, 'silence.wav');
@@ -84,7 +84,7 @@ describe('npm run diarize', () => {
     }
   });
 
-  it('refuses bad files before anything is sent', async () => {
+  it('refuses bad files before it sends a request', async () => {
     const empty = join(scratch, 'empty.wav');
     writeFileSync(empty, '');
     expect(await diarize(empty)).toMatchObject({ code: 1, stdout: '', stderr: `rollcall: ${empty} is empty.\n` });
@@ -107,7 +107,7 @@ describe('npm run diarize', () => {
   });
 
   it('reports that the service refuses the key', async () => {
-    const badKey = await runCli('diarize', [conversation], { ...here(), ROLLCALL_KEY: 'nonsense' });
+    const badKey = await runCli('diarize', [conversation], { ...connection(), ROLLCALL_KEY: 'nonsense' });
     expect(badKey).toMatchObject({ code: 1, stdout: '' });
     expect(badKey.stderr).toContain('401');
   });
@@ -124,20 +124,20 @@ describe('npm run diarize', () => {
     ['diarizing', 'interrupted'],
     ['uploading', 'interrupted'],
     ['diarizing', 'sent Ctrl-C by the terminal and by npm'],
-  ])('cancels its job when, during %s, it is %s', async (word, how) => {
-    const child = spawnCli('diarize', [conversation], here());
+  ])('cancels its job when, during %s, it is %s', async (stage, signal) => {
+    const child = spawnCli('diarize', [conversation], connection());
     let stderr = '';
     child.stderr?.on('data', (chunk: Buffer) => {
       stderr += chunk.toString();
-      if (child.killed || !stderr.includes(word)) return;
+      if (child.killed || !stderr.includes(stage)) return;
       child.kill('SIGINT');
-      if (how !== 'interrupted') setTimeout(() => child.kill('SIGINT'), 20);
+      if (signal !== 'interrupted') setTimeout(() => child.kill('SIGINT'), 20);
     });
     const run = await collect(child);
     expect(run).toMatchObject({ code: 130, stdout: '' });
     const client = new RollcallClient({ url: service.url, key: service.key });
     const jobId = /^The job (\S+) is canceled\.$/m.exec(run.stderr)?.[1];
-    if (word === 'diarizing')
+    if (stage === 'diarizing')
       expect(await client.retrieve(jobId ?? '')).toMatchObject({ value: { status: 'canceled' } });
     const jobs = await fetch(`${service.url}/v1/jobs?status=running`, {
       headers: { Authorization: `Bearer ${service.key}` },
@@ -145,14 +145,14 @@ describe('npm run diarize', () => {
     expect(await jobs.json()).toMatchObject({ items: [] });
   });
 
-  it('ends without a message when it is interrupted while its service starts', async () => {
+  it('exits without a message when it is interrupted while its service starts', async () => {
     const child = spawnCli('diarize', [conversation], { ROLLCALL_STATE: join(scratch, 'empty') });
     child.stderr?.once('data', () => child.kill('SIGINT'));
     expect(await collect(child)).toEqual({ code: 130, stdout: '', stderr: 'Starting a local service …\n' });
     expect(abandonedServices()).toEqual([]);
   });
 
-  it('leaves no process behind when it is interrupted', async () => {
+  it('ends its service when it is interrupted', async () => {
     const child = spawnCli('diarize', [conversation], { ROLLCALL_STATE: join(scratch, 'empty') });
     let stderr = '';
     child.stderr?.on('data', (chunk: Buffer) => {

@@ -27,8 +27,8 @@ const run = (command: string, ...args: string[]) =>
 
 describe('npm run identify', () => {
   it('names people from recordings and from voiceprints', async () => {
-    const made = await run('voiceprint', file('beth.wav'), '--output', file('beth.print'));
-    expect(made).toMatchObject({ code: 0, stdout: '' });
+    const created = await run('voiceprint', file('beth.wav'), '--output', file('beth.print'));
+    expect(created).toMatchObject({ code: 0, stdout: '' });
     const voices = ['adam=adam.wav', 'beth=beth.print', 'carl=carl.wav'].flatMap((voice) => [
       '--voiceprint',
       voice.replace('=', `=${scratch}/`),
@@ -41,28 +41,34 @@ describe('npm run identify', () => {
     expect(errorRate(conversationTurns(), turns)).toBeLessThan(0.2);
   });
 
-  it('is also an option of diarize', async () => {
+  it('also names people as an option of diarize', async () => {
     const found = await run('diarize', conversation, '--voiceprint', `Adam=${file('adam.wav')}`);
     expect(found.code).toBe(0);
     expect(found.stdout).toMatch(/^\d+\.\d{3} {2}\d+\.\d{3} {2}Adam$/m);
     expect(found.stdout).toMatch(/SPEAKER_01$/m);
-    const both = await run('diarize', conversation, '--voiceprint', `Adam=${file('adam.wav')}`, '--speech-probability');
-    expect(both.code).toBe(2);
+    const conflict = await run(
+      'diarize',
+      conversation,
+      '--voiceprint',
+      `Adam=${file('adam.wav')}`,
+      '--speech-probability',
+    );
+    expect(conflict.code).toBe(2);
   });
 
   it('applies the threshold of diarize', async () => {
     const adam = ['--voiceprint', `Adam=${file('adam.wav')}`];
     expect((await run('diarize', file('beth.wav'), ...adam)).stdout).toContain('Adam');
-    const sure = await run('diarize', file('beth.wav'), ...adam, '--threshold', '50');
-    expect(sure.code).toBe(0);
-    expect(sure.stdout).toContain('SPEAKER_00');
-    expect(sure.stdout).not.toContain('Adam');
+    const withThreshold = await run('diarize', file('beth.wav'), ...adam, '--threshold', '50');
+    expect(withThreshold.code).toBe(0);
+    expect(withThreshold.stdout).toContain('SPEAKER_00');
+    expect(withThreshold.stdout).not.toContain('Adam');
   });
 
-  it('names the faulty one of several voices', async () => {
-    const made = await run('voiceprint', file('beth.wav'));
-    writeFileSync(file('beth.print'), `> rollcall@0.1.0 voiceprint\n\n${made.stdout}`); // as without --silent
-    writeFileSync(file('damaged.print'), `${made.stdout.slice(0, 100)}\n`);
+  it('names the faulty voiceprint among several', async () => {
+    const created = await run('voiceprint', file('beth.wav'));
+    writeFileSync(file('beth.print'), `> rollcall@0.1.0 voiceprint\n\n${created.stdout}`); // as without --silent
+    writeFileSync(file('damaged.print'), `${created.stdout.slice(0, 100)}\n`);
     writeFileSync(file('text.wav'), 'This is text.\n');
     const good = ['--voiceprint', `beth=${file('beth.print')}`];
     for (const [name, code] of [
@@ -90,7 +96,7 @@ describe('npm run identify', () => {
     [['live', 'FILE', '--voiceprint', ' =FILE'], /is blank/],
     [['identify', 'FILE', '--voiceprint', 'Speaker_1=FILE'], /must not begin with SPEAKER_/],
     [['identify', 'FILE', '--voiceprint', `${'a'.repeat(101)}=FILE`], /100 characters at most/],
-  ])('%j is wrong usage', async ([command, ...args], message) => {
+  ])('exits with 2 for %j', async ([command, ...args], message) => {
     const filled = args.map((arg) => arg.replace('FILE', file('adam.wav')));
     const result = await run(command, ...filled);
     expect([result.code, result.stdout]).toEqual([2, '']);

@@ -30,13 +30,13 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true, maxRetries: 5 });
 });
 
-const here = () => ({ ROLLCALL_URL: service.url, ROLLCALL_KEY: service.key });
-const live = (...args: string[]) => runCli('live', args, here());
+const connection = () => ({ ROLLCALL_URL: service.url, ROLLCALL_KEY: service.key });
+const live = (...args: string[]) => runCli('live', args, connection());
 const CORRECTION = /^\d+\.\d{3} {2}SPEAKER_\d\d is SPEAKER_\d\d until \d+\.\d{3}$/;
 const EVENT = /^\d+\.\d{3} {2}SPEAKER_\d\d (starts( \(.*\))?|ends)$/;
 
 /** Sends Ctrl-C to the process group at the first end of a turn, as a terminal does; npm may repeat it. */
-async function interrupted(env: Record<string, string>, times = 1): Promise<Finished> {
+async function runInterrupted(env: Record<string, string>, times = 1): Promise<Finished> {
   const child = spawnCli('live', [conversation], env, true);
   let isSent = false;
   let stderr = '';
@@ -76,19 +76,19 @@ describe('npm run live', () => {
     const { diarization, identification } = JSON.parse(run.stdout);
     expect(identification).toHaveLength(diarization.length);
     expect(identification.map(({ speaker }: { speaker: string }) => speaker)).toContain('Adam');
-    const toFile = await live(voice, '--fast', '--output', output);
-    expect(toFile).toMatchObject({ code: 0, stdout: '' });
+    const withOutput = await live(voice, '--fast', '--output', output);
+    expect(withOutput).toMatchObject({ code: 0, stdout: '' });
     expect(existsSync(output)).toBe(true);
   });
 
-  it.each([1, 2])('prints the turns up to Ctrl-C, also if it is repeated at once: %i', async (times) => {
-    const run = await interrupted(here(), times);
+  it.each([1, 2])('prints the turns up to Ctrl-C, sent %i times', async (times) => {
+    const run = await runInterrupted(connection(), times);
     expect(run.code).toBe(130);
     expect(run.stdout).toMatch(/^(\d+\.\d{3} {2}\d+\.\d{3} {2}SPEAKER_\d\d\n)+$/);
     expect(run.stderr).not.toContain('rollcall:');
   });
 
-  it('prints the turns up to the end of a file that becomes shorter, and the fault', async () => {
+  it('prints the turns up to the end of a truncated file, and an error', async () => {
     const name = join(scratch, 'shrinking.wav');
     const samples = await conversationSamples();
     writeFileSync(
@@ -98,11 +98,11 @@ describe('npm run live', () => {
         16_000,
       ),
     );
-    const child = spawnCli('live', [name, '--speed', '16'], here());
+    const child = spawnCli('live', [name, '--speed', '16'], connection());
     let stderr = '';
     child.stderr?.on('data', (chunk: Buffer) => {
       stderr += chunk.toString();
-      // It is read ahead, half a minute at a time.
+      // The command reads half a minute ahead.
       if (/ ends$/m.test(stderr)) truncateSync(name, 3_300_000);
     });
     const run = await collect(child);
@@ -112,8 +112,8 @@ describe('npm run live', () => {
     expect(run.stderr).not.toMatch(/ at .*\.ts:/);
   });
 
-  it('also prints them with a service that it has started, and leaves no process behind', async () => {
-    const run = await interrupted({ ROLLCALL_STATE: join(scratch, 'empty') });
+  it('prints the turns with a service that it has started, and ends it', async () => {
+    const run = await runInterrupted({ ROLLCALL_STATE: join(scratch, 'empty') });
     expect(run.stderr).toContain('Starting a local service');
     expect(run.code, run.stderr).toBe(130);
     expect(run.stdout).toMatch(/SPEAKER_00\n/);
@@ -121,7 +121,7 @@ describe('npm run live', () => {
   });
 
   it('reports that the service refuses the key', async () => {
-    const badKey = await runCli('live', [conversation], { ...here(), ROLLCALL_KEY: 'nonsense' });
+    const badKey = await runCli('live', [conversation], { ...connection(), ROLLCALL_KEY: 'nonsense' });
     expect(badKey).toMatchObject({ code: 1, stdout: '' });
   });
 
@@ -133,21 +133,21 @@ describe('npm run live', () => {
 
   it("prints the decoder's warnings about a file", async () => {
     const cut = join(scratch, 'cut.wav');
-    const whole = await voiceSample('adam');
-    writeFileSync(cut, whole.subarray(0, Math.floor(whole.length / 2)));
+    const sample = await voiceSample('adam');
+    writeFileSync(cut, sample.subarray(0, Math.floor(sample.length / 2)));
     const run = await live(cut, '--fast');
     expect(run.code).toBe(0);
     expect(run.stderr).toMatch(/^warning: .*cut\.wav: The WAV file ends before its header says/m);
     expect(run.stderr.match(/^warning:/gm)).toHaveLength(1);
   });
 
-  it('checks the source before anything is sent', async () => {
+  it('checks the source before it sends a request', async () => {
     const page = join(scratch, 'page.mp3');
     writeFileSync(page, '<!doctype html><title>Not found</title>'.repeat(50));
     expect(await live(page)).toMatchObject({ code: 1, stdout: '' });
     expect(await live('no-such-file.wav')).toMatchObject({ code: 2, stdout: '' });
     expect(await live('https://example.com/a.wav')).toMatchObject({ code: 2, stdout: '' });
-    const noRecorder = await runCli('live', ['mic'], { ...here(), PATH: scratch });
+    const noRecorder = await runCli('live', ['mic'], { ...connection(), PATH: scratch });
     expect(noRecorder).toMatchObject({ code: 2, stdout: '' });
     expect(noRecorder.stderr).toMatch(/^rollcall: The microphone needs one of these programs/);
   });
@@ -163,7 +163,7 @@ describe('npm run live', () => {
     [['FILE', '--format', 'srt']],
     [['FILE', '--voiceprint', 'adam']],
     [['FILE', '--voiceprint', 'adam=nowhere.wav']],
-  ])('%j is wrong usage', async (args) => {
+  ])('exits with 2 for %j', async (args) => {
     const run = await live(...args.map((arg) => (arg === 'FILE' ? conversation : arg)));
     expect(run).toMatchObject({ code: 2, stdout: '' });
   });

@@ -18,7 +18,7 @@ afterAll(async () => {
   rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
 });
 
-const deployed = (say: Deployed['say']): Deployed => ({
+const deployment = (say: Deployed['say']): Deployed => ({
   root,
   instance: 'rollcall',
   address: service.url,
@@ -27,23 +27,23 @@ const deployed = (say: Deployed['say']): Deployed => ({
   say,
 });
 
-it('makes the first key of a service, once, and tests the service with a recording', async () => {
-  const said: string[] = [];
-  await takeFirstSteps(deployed((line) => said.push(line)));
-  await takeFirstSteps(deployed((line) => said.push(line)));
-  const keys = said.filter((line) => line.startsWith('key: ')).map((line) => line.slice('key: '.length));
+it('creates the first key of a service once and tests the service with a recording', async () => {
+  const output: string[] = [];
+  await takeFirstSteps(deployment((line) => output.push(line)));
+  await takeFirstSteps(deployment((line) => output.push(line)));
+  const keys = output.filter((line) => line.startsWith('key: ')).map((line) => line.slice('key: '.length));
   expect(keys).toHaveLength(1);
   const headers = { Authorization: `Bearer ${keys[0]}` };
   expect((await fetch(`${service.url}/v1/test`, { headers })).status).toBe(200);
-  expect(said.filter((line) => /^smoke test: a conversation with its \d speakers/.test(line))).toHaveLength(2);
+  expect(output.filter((line) => /^smoke test: a conversation with its \d speakers/.test(line))).toHaveLength(2);
   // The keys of the tests are revoked.
-  const [{ alive }] = await runSqlOn(service.db)<{ alive: number }>(
-    'SELECT COUNT(*) AS alive FROM api_keys WHERE revoked_at IS NULL',
+  const [{ activeKeys }] = await runSqlOn(service.db)<{ activeKeys: number }>(
+    'SELECT COUNT(*) AS activeKeys FROM api_keys WHERE revoked_at IS NULL',
   );
-  expect(alive).toBe(1);
+  expect(activeKeys).toBe(1);
 }, 120_000);
 
-it('reports what does not work', async () => {
-  const nowhere = { ...deployed(() => {}), address: 'http://127.0.0.1:9', patienceMs: 100 };
-  await expect(takeFirstSteps(nowhere)).rejects.toThrow(/does not work: GET \/healthz: /);
+it('reports the endpoint that does not work', async () => {
+  const unreachable = { ...deployment(() => {}), address: 'http://127.0.0.1:9', patienceMs: 100 };
+  await expect(takeFirstSteps(unreachable)).rejects.toThrow(/does not work: GET \/healthz: /);
 });

@@ -11,7 +11,7 @@ import { conversationFile, conversationTurns, voiceSample } from '../../helpers/
 import { wav16 } from '../../helpers/wav.ts';
 
 const PEOPLE = ['adam', 'beth', 'carl'];
-/** In which each of them speaks twice. */
+/** Length of the conversation: each person speaks twice. */
 const SECONDS = 30;
 
 let service: ContractService;
@@ -49,21 +49,21 @@ const submitted = (...names: string[]) => names.map((name) => ({ label: `${name}
 const identify = (extra: object): Promise<Answer['body']> =>
   run('/v1/identify', { url: 'media://conversation', voiceprints: submitted(...PEOPLE), ...extra });
 
-/** Seconds of the true turns in which the output names the right person, as a share. */
-function rightShare({ identification }: IdentifyOutput): number {
-  let right = 0;
+/** Share of the reference turns in which the output names the correct person. */
+function correctShare({ identification }: IdentifyOutput): number {
+  let correct = 0;
   let total = 0;
   for (const { speaker: name, start, end } of conversationTurns(SECONDS)) {
     total += end - start;
     for (const turn of identification) {
-      if (turn.speaker === `${name} ☺`) right += Math.max(0, Math.min(end, turn.end) - Math.max(start, turn.start));
+      if (turn.speaker === `${name} ☺`) correct += Math.max(0, Math.min(end, turn.end) - Math.max(start, turn.start));
     }
   }
-  return right / total;
+  return correct / total;
 }
 
 describe('a diarize job with `embeddings`', () => {
-  it('gives voiceprints that an identify job matches to the same speakers', async () => {
+  it('returns voiceprints that an identify job matches with the same speakers', async () => {
     const { output } = await run('/v1/diarize', { url: 'media://conversation', embeddings: true });
     expect(diarizeOutputSchema.strict().safeParse(output).error).toBeUndefined();
     const found: { speaker: string; voiceprint: string }[] = output.voiceprints;
@@ -77,25 +77,25 @@ describe('a diarize job with `embeddings`', () => {
 });
 
 describe('a voiceprint job', () => {
-  it('answers with a voiceprint alone', async () => {
+  it('returns only a voiceprint', async () => {
     const job = await run('/v1/voiceprint', { url: 'media://adam', model: 'community-1' });
     expect(voiceprintOutputSchema.strict().safeParse(job.output).error).toBeUndefined();
     expect(job.output.voiceprint.length).toBeLessThan(20_000);
   });
 
-  it('gives the same voiceprint for the same recording', async () => {
+  it('returns the same voiceprint for the same recording', async () => {
     const again = await run('/v1/voiceprint', { url: 'media://adam', model: null, webhook: null });
     expect(again.output.voiceprint).toBe(prints.adam);
   });
 
-  it('fails for a recording of several people', async () => {
+  it('fails for a recording of two people', async () => {
     await upload('two', new Uint8Array(await twoPeople()));
     const job = await run('/v1/voiceprint', { url: 'media://two' });
     expect(job).toMatchObject({ status: 'failed', output: { code: 'several_speakers' } });
     expect(job.output.error).toMatch(/more than one voice/);
   });
 
-  it('fails for hardly any speech, and warns of little', async () => {
+  it('fails for less than a second of speech and warns of a few seconds', async () => {
     await upload('silence', new Uint8Array(wav16(new Float32Array(16000 * 3), 16000)));
     const silent = await run('/v1/voiceprint', { url: 'media://silence' });
     expect(silent).toMatchObject({ status: 'failed', output: { code: 'no_speech' } });
@@ -126,7 +126,7 @@ describe('a voiceprint job', () => {
   });
 });
 
-/** Two voices after one another, under 30 s. */
+/** Two voices one after the other, less than 30 s. */
 async function twoPeople(): Promise<Uint8Array> {
   const [adam, beth] = await Promise.all([voiceSample('adam', 8), voiceSample('beth', 8)]);
   const samples = [adam, beth].flatMap((file) => Array.from(new Int16Array(file.slice(44).buffer), (v) => v / 32768));
@@ -138,7 +138,7 @@ describe('an identify job', () => {
     const { status, output } = await identify({ turnLevelConfidence: true, exclusive: true, confidence: true });
     expect(status).toBe('succeeded');
     expect(identifyOutputSchema.strict().safeParse(output).error).toBeUndefined();
-    expect(rightShare(output)).toBeGreaterThan(0.85);
+    expect(correctShare(output)).toBeGreaterThan(0.85);
     expect(output.voiceprints.map(({ match }: { match: string }) => match).sort()).toEqual(
       PEOPLE.map((name) => `${name} ☺`),
     );
@@ -147,7 +147,7 @@ describe('an identify job', () => {
     expect(output).toHaveProperty('confidence');
   });
 
-  it('follows the diarization turn by turn, with the generic label where nobody matches', async () => {
+  it('has a turn for each diarized turn, with the generic label without a match', async () => {
     const { output } = await identify({ voiceprints: submitted('beth'), matching: null });
     const { diarization, identification, voiceprints } = output as IdentifyOutput;
     const generic = identification.map(({ diarizationSpeaker: speaker, start, end }) => ({ speaker, start, end }));
@@ -157,18 +157,18 @@ describe('an identify job', () => {
       expect(match).toBe(matchOf.get(diarizationSpeaker));
       expect(speaker).toBe(match ?? diarizationSpeaker);
     }
-    // One voiceprint, exclusive by default: one speaker has it, the others keep their labels.
+    // Matching is exclusive by default: one voiceprint names one speaker.
     expect(voiceprints.filter(({ match }) => match === 'beth ☺')).toHaveLength(1);
     expect(voiceprints.filter(({ match }) => match === null).length).toBeGreaterThanOrEqual(1);
   });
 
-  it('gives a voiceprint to several speakers where it is not exclusive', async () => {
+  it('matches a voiceprint with several speakers without exclusive matching', async () => {
     const { output } = await identify({ voiceprints: submitted('adam'), matching: { exclusive: false } });
     expect(output.voiceprints.every(({ match }: { match: string }) => match === 'adam ☺')).toBe(true);
     expect(output.voiceprints.length).toBeGreaterThan(1);
   });
 
-  it('matches nobody below the threshold', async () => {
+  it('has no match below the threshold', async () => {
     const { output } = await identify({
       voiceprints: submitted('adam'),
       matching: { exclusive: false, threshold: 60 },
@@ -180,12 +180,12 @@ describe('an identify job', () => {
     expect(output.voiceprints.some(({ match }: { match: string | null }) => match !== null)).toBe(true);
   });
 
-  it('honours the counts of speakers', async () => {
+  it('has the requested number of speakers', async () => {
     const { output } = await identify({ numSpeakers: 2 });
     expect(output.voiceprints).toHaveLength(2);
   });
 
-  it('leaves no voiceprint behind when it ends, neither in storage nor in the log', async () => {
+  it('leaves no voiceprint in storage or in the log when it ends', async () => {
     const { jobId } = await identify({});
     const row = await service.db.prepare('SELECT * FROM jobs WHERE id = ?').bind(jobId).first();
     expect(JSON.stringify(row)).not.toContain(prints.adam.slice(0, 40));
@@ -194,7 +194,7 @@ describe('an identify job', () => {
     expect(service.log()).not.toContain(prints.adam.slice(0, 40));
   });
 
-  it('takes fifty voiceprints of the greatest length that are good ones', async () => {
+  it('accepts fifty voiceprints of the maximum length', async () => {
     const padded = `${prints.adam}${'\n'.repeat(20_000 - prints.adam.length)}`;
     const many = Array.from({ length: 50 }, (_, i) => ({ label: `person ${i}`, voiceprint: padded }));
     const { status, output } = await identify({ voiceprints: many });
@@ -212,18 +212,18 @@ describe('an identify request is refused', () => {
     ['without voiceprints', () => undefined, ['voiceprints']],
     ['with an empty list', () => [], ['voiceprints']],
     ['with more than fifty', () => Array.from({ length: 51 }, (_, i) => item(`p${i}`)), ['voiceprints']],
-    ['with something that is no object', () => [item('a'), 'text'], ['voiceprints.1']],
+    ['with an item that is not an object', () => [item('a'), 'text'], ['voiceprints.1']],
     ['with an empty label', () => [item('')], ['voiceprints.0.label']],
     ['with a label of 101 characters', () => [item('x'.repeat(101))], ['voiceprints.0.label']],
-    ['with a label of the service', () => [item('Speaker_07')], ['voiceprints.0.label']],
-    ['with a label twice', () => [item('a'), item('b'), item('a')], ['voiceprints.2.label']],
-    ['with too long a voiceprint', () => [item('a', 'A'.repeat(20_001))], ['voiceprints.0.voiceprint']],
+    ['with a reserved label', () => [item('Speaker_07')], ['voiceprints.0.label']],
+    ['with a repeated label', () => [item('a'), item('b'), item('a')], ['voiceprints.2.label']],
+    ['with a voiceprint that is too long', () => [item('a', 'A'.repeat(20_001))], ['voiceprints.0.voiceprint']],
     ['with a foreign voiceprint', () => [item('a'), item('b', btoa('x'.repeat(400)))], ['voiceprints.1.voiceprint']],
-    ['with a cut voiceprint', () => [item('a', prints.adam.slice(0, -8))], ['voiceprints.0.voiceprint']],
-    ['with a changed voiceprint', () => [item('a', changed(prints.adam))], ['voiceprints.0.voiceprint']],
-    ['with one of another model', () => [item('a', ofAnotherModel())], ['voiceprints.0.voiceprint']],
+    ['with a truncated voiceprint', () => [item('a', prints.adam.slice(0, -8))], ['voiceprints.0.voiceprint']],
+    ['with a changed voiceprint', () => [item('a', withChangedCharacter(prints.adam))], ['voiceprints.0.voiceprint']],
+    ['with a voiceprint of another model', () => [item('a', otherModelVoiceprint())], ['voiceprints.0.voiceprint']],
     [
-      'with several faults, all told at once',
+      'with several faults, all reported together',
       () => [item(7), item('b', 'foreign!'), item('b', null)],
       ['voiceprints.0.label', 'voiceprints.1.voiceprint', 'voiceprints.2.voiceprint', 'voiceprints.2.label'],
     ],
@@ -244,7 +244,7 @@ describe('an identify request is refused', () => {
     expect([answer.status, faultyFields(answer)]).toEqual([400, [field]]);
   });
 
-  it('for what is wrong in any job request', async () => {
+  it('with fields that are invalid in any job request', async () => {
     const answer = await post({
       url: '',
       webhook: 'ftp://x',
@@ -258,12 +258,12 @@ describe('an identify request is refused', () => {
   });
 });
 
-function changed(print: string): string {
+function withChangedCharacter(print: string): string {
   const middle = Math.floor(print.length / 2);
   return print.slice(0, middle) + (print[middle] === 'A' ? 'B' : 'A') + print.slice(middle + 1);
 }
 
-const ofAnotherModel = () =>
+const otherModelVoiceprint = () =>
   encodeVoiceprint({
     embeddingId: 'another',
     embedding: new Float32Array(192).fill(1 / Math.sqrt(192)),

@@ -22,7 +22,7 @@ interface Stream extends LiveClient {
 }
 
 let accounts = 0;
-/** An account of the test's own, so that its open streams and its bill are its own. */
+/** A new account for one test, because open streams and usage count per account. */
 const newAccount = (creditSeconds = 3600) => service.newKey({ account: `live-${++accounts}`, creditSeconds });
 
 async function open(body: object = {}, key?: string): Promise<Stream> {
@@ -40,7 +40,7 @@ const errorsOf = ({ received }: LiveClient) =>
 const answered = (client: LiveClient, count: number) =>
   expect.poll(() => client.received.length, { timeout: 20_000 }).toBeGreaterThanOrEqual(count);
 
-/** Ends the stream as a client should; it must have ended well. */
+/** Ends the stream and checks that it ended without faults. */
 async function end(stream: Stream): Promise<void> {
   stream.send(END_OF_STREAM);
   expect(await stream.closed).toMatchObject({ code: 1000 });
@@ -49,7 +49,7 @@ async function end(stream: Stream): Promise<void> {
 }
 
 describe('frames', () => {
-  it('of any other size are told and passed over', async () => {
+  it('of another size are reported as errors and ignored', async () => {
     const stream = await open();
     for (const bytes of [6399, 6401, 0, MIB]) stream.send(new Uint8Array(bytes));
     await answered(stream, 4);
@@ -71,21 +71,21 @@ describe('frames', () => {
     await expect.poll(() => read(stream)).toMatchObject({ status: 'done', completedAt: expect.any(String) });
   });
 
-  it('with a NaN or an infinity are told and count as silence; clipping is none of our business', async () => {
+  it('with NaN or infinity are reported and count as silence; clipped ones are accepted', async () => {
     const stream = await open();
-    const spoilt = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY].map((value) => {
+    const notFinite = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY].map((value) => {
       const samples = new Float32Array(1600);
       samples[1599] = value;
       return new Uint8Array(samples.buffer);
     });
-    await stream.stream([...spoilt, frameOf(3e38), frameOf(-4)]);
+    await stream.stream([...notFinite, frameOf(3e38), frameOf(-4)]);
     await end(stream);
     expect(errorsOf(stream)).toEqual(Array(3).fill(expect.stringContaining('not finite')));
   });
 });
 
 describe('telephony', () => {
-  it('in the messages of a Twilio media stream is diarized, and billed by its length', async () => {
+  it('in the messages of a Twilio media stream is diarized and billed', async () => {
     const samples = await conversationSamples(16);
     // The mean of two samples at 16 kHz is one at 8 kHz.
     const bytes = Uint8Array.from({ length: samples.length / 2 }, (_, i) =>
@@ -116,8 +116,8 @@ function muLaw(sample: number): number {
   return ~((sample < 0 ? 0x80 : 0) | (exponent << 4) | mantissa) & 0xff;
 }
 
-describe('texts', () => {
-  it('that are no message of the contract are told, and the stream continues', async () => {
+describe('text messages', () => {
+  it('that are unknown are reported, and the stream continues', async () => {
     const stream = await open();
     const texts = [
       '',
@@ -145,20 +145,17 @@ describe('texts', () => {
     },
   );
 
-  it.each([[1000], [4321], [undefined]])(
-    'a client that closes with %s is answered at once, not by a timeout',
-    async (code) => {
-      const stream = await open();
-      await stream.stream([frameOf(0.3), frameOf(0.3)]);
-      const closedAt = Date.now();
-      stream.socket.close(code);
-      expect(await stream.closed).toMatchObject({ code: code ?? 1000 });
-      expect(Date.now() - closedAt).toBeLessThan(5000);
-      expect(await read(stream)).toMatchObject({ status: 'done' });
-    },
-  );
+  it.each([[1000], [4321], [undefined]])('a close with code %s is answered within 5 s', async (code) => {
+    const stream = await open();
+    await stream.stream([frameOf(0.3), frameOf(0.3)]);
+    const closedAt = Date.now();
+    stream.socket.close(code);
+    expect(await stream.closed).toMatchObject({ code: code ?? 1000 });
+    expect(Date.now() - closedAt).toBeLessThan(5000);
+    expect(await read(stream)).toMatchObject({ status: 'done' });
+  });
 
-  it('end_of_stream ends it, whatever else comes after', async () => {
+  it('end_of_stream ends the stream; later messages are ignored', async () => {
     const stream = await open();
     await stream.stream([frameOf(0.5), frameOf(0.5)]);
     stream.send(END_OF_STREAM);
@@ -173,7 +170,7 @@ describe('texts', () => {
 });
 
 describe('protection', () => {
-  it('closes a stream whose audio comes faster than it can be processed', async () => {
+  it('closes a stream whose audio arrives faster than it can be processed', async () => {
     const stream = await open();
     for (let i = 0; i < 1000; i++) stream.send(frameOf(0.1));
     expect(await stream.closed).toMatchObject({ code: 1008 });
@@ -183,11 +180,11 @@ describe('protection', () => {
     expect((await totals(stream.key)).jobs).toBe(1);
   });
 
-  it('closes the connection of a client that never reads, and drops it', { timeout: 60_000 }, async () => {
+  it('closes the connection of a client that never reads', { timeout: 60_000 }, async () => {
     const stream = await open();
     await stream.stream([frameOf(0)]);
     stream.socket.pause();
-    // Each is answered with an error of some fifty bytes.
+    // Each message is answered with an error of about fifty bytes.
     const flood = async () => {
       for (let i = 0; i < 200_000 && stream.socket.readyState === stream.socket.OPEN; i++) {
         stream.send('x');
@@ -200,12 +197,12 @@ describe('protection', () => {
     stream.socket.resume();
     expect([1006, 1008]).toContain((await stream.closed).code);
     const sent = stream.received.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
-    // How much of it still comes depends on the buffers of the two sockets. The message of the end comes on top.
+    // How much arrives depends on the buffers of the two sockets. The last message is not counted in the limit.
     expect(sent).toBeLessThan(MAX_SENT_BYTES + 200);
   });
 
-  // Both wait, and do so together.
-  it.concurrent('closes an idle stream, which is billed as received; texts and wrong frames are no audio', {
+  // Both tests wait for the idle limit, so they run concurrently.
+  it.concurrent('closes a stream that receives only text, and bills the received audio', {
     timeout: 60_000,
   }, async () => {
     const stream = await open();
@@ -221,7 +218,7 @@ describe('protection', () => {
     expect(await totals(stream.key)).toMatchObject({ billedSeconds: 20, jobs: 1 });
   });
 
-  it.concurrent('closes one that never sent anything as soon: its end came ten seconds later', {
+  it.concurrent('closes a stream that never received anything at the idle limit', {
     timeout: 60_000,
   }, async () => {
     const startedAt = Date.now();
@@ -234,7 +231,7 @@ describe('protection', () => {
 });
 
 describe('a stream of speech', () => {
-  it('has turns as the contract wants them, without match, through a silence in which its object leaves memory', {
+  it('has the same turns when its object is evicted during a silence', {
     timeout: 120_000,
   }, async () => {
     const frames = framesOf(await conversationSamples(30));
@@ -245,7 +242,7 @@ describe('a stream of speech', () => {
       await end(stream);
       return stream.received;
     };
-    // Ten seconds after it was last busy the platform takes a stream out of memory, if nothing holds it there.
+    // The platform evicts an idle object from memory after ten seconds.
     const [expected, resumed] = await Promise.all([turnsOf(await open(), 0), turnsOf(await open(), 19_000)]);
     expect(expected.length).toBeGreaterThan(2);
     for (const { type, data } of expected) {
@@ -257,14 +254,18 @@ describe('a stream of speech', () => {
     expect(service.log()).toMatch(/"event":"live_lag","streamId":"[^"]+","frames":\d+,"meanLagMs":\d+,"maxLagMs":\d+/);
   });
 
-  it('tells a match on starts where voiceprints were given', { timeout: 60_000 }, async () => {
-    const nobody = encodeVoiceprint({
+  it('has a match on starts when voiceprints are given', { timeout: 60_000 }, async () => {
+    const unmatched = encodeVoiceprint({
       embeddingId: 'embedder-v5',
       embedding: new Float32Array(192).map((_, i) => (i % 3) - 1),
       secondsAlone: 10,
     });
     const frames = framesOf(await conversationSamples(8));
-    const stream = await open({ voiceprints: [{ label: 'Nobody', voiceprint: nobody }], latency: 300, maxSpeakers: 2 });
+    const stream = await open({
+      voiceprints: [{ label: 'Nobody', voiceprint: unmatched }],
+      latency: 300,
+      maxSpeakers: 2,
+    });
     await stream.stream(frames, 50);
     await end(stream);
     const starts = stream.received.filter(({ type }) => type === 'diarization_speaker_start');
@@ -275,18 +276,18 @@ describe('a stream of speech', () => {
     }
   });
 
-  it('corrects what it told where that was asked for, with the same starts and ends', {
+  it('sends corrections when requested, with the same starts and ends', {
     timeout: 120_000,
   }, async () => {
     const frames = framesOf(await noisyConversationSamples(30));
-    const told = async (options: object) => {
+    const eventsOf = async (options: object) => {
       const stream = await open({ latency: 300, ...options });
-      // In real time: whoever is ahead of it is refused where the machine does not follow.
+      // In real time, because a slow machine refuses a stream that is ahead of it.
       await stream.stream(frames, 100);
       await end(stream);
       return stream.received;
     };
-    const [plain, corrected] = await Promise.all([told({}), told({ corrections: true })]);
+    const [plain, corrected] = await Promise.all([eventsOf({}), eventsOf({ corrections: true })]);
     const isCorrection = ({ type }: { type: string }) => type === 'diarization_speaker_correction';
     expect(plain.filter(isCorrection)).toEqual([]);
     expect(corrected.filter((message) => !isCorrection(message))).toEqual(plain);
@@ -300,7 +301,7 @@ describe('a stream of speech', () => {
   it.each([
     [8000, 'pcm_s16le', 1600],
     [44_100, 'pcm_f32le', 17_640],
-  ])('may have %i Hz in %s', { timeout: 60_000 }, async (sampleRate, encoding, bytes) => {
+  ])('accepts %i Hz in %s', { timeout: 60_000 }, async (sampleRate, encoding, bytes) => {
     const stream = await open({ sampleRate, encoding });
     stream.send(frameOf(0));
     await stream.stream(Array(15).fill(new Uint8Array(bytes)), 50);
@@ -311,8 +312,8 @@ describe('a stream of speech', () => {
   });
 });
 
-describe('trouble of the service', () => {
-  it('is told, closes with 1011, and ends the stream as an error that is not billed', { timeout: 60_000 }, async () => {
+describe('a fault of the service', () => {
+  it('is reported, closes with 1011, and ends the stream as an unbilled error', { timeout: 60_000 }, async () => {
     const broken = await startContractService();
     try {
       const { objects } = await broken.bucket.list({ prefix: 'models/' });

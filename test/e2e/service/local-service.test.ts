@@ -44,7 +44,7 @@ const keyWorks = async ({ url, key }: { url: string; key: string }): Promise<boo
   (await new RollcallClient({ url, key }).test()).ok;
 
 describe('the local service', () => {
-  it('starts with an empty folder: migrations as wrangler records them, models, private secrets', async () => {
+  it('starts in an empty folder with migrations, models and private secrets', async () => {
     const service = await startLocalService({ stateDir });
     try {
       const { count } = (await service.db.prepare('SELECT COUNT(*) AS count FROM jobs').first<{ count: number }>())!;
@@ -65,7 +65,7 @@ describe('the local service', () => {
     expect(stdout).toContain('No migrations to apply');
   });
 
-  it('continues without a log if service.log cannot be written, with one warning', async () => {
+  it('continues with one warning if service.log cannot be written', async () => {
     mkdirSync(join(stateDir, 'service.log'));
     const warnings: string[] = [];
     const service = await startLocalService({ stateDir, onWarning: (message) => warnings.push(message) });
@@ -77,7 +77,7 @@ describe('the local service', () => {
     expect(warnings).toEqual([expect.stringMatching(/the log cannot be written .*service\.log/)]);
   });
 
-  it('deletes expired uploads when the scheduled handler is run', async () => {
+  it('deletes expired uploads in the scheduled handler', async () => {
     const lines: string[] = [];
     const service = await startLocalService({ stateDir, onLog: (text) => lines.push(text) });
     try {
@@ -95,7 +95,7 @@ describe('the local service', () => {
     expect(lines.join('')).not.toMatch(/error|exception/i);
   });
 
-  it('runs at the same time as a service with another state folder and port', async () => {
+  it('runs beside a service with another state folder and port', async () => {
     const otherState = mkdtempSync(join(tmpdir(), 'rollcall-state-'));
     try {
       const one = await start();
@@ -123,7 +123,7 @@ describe('the local service', () => {
     }
   });
 
-  it('keeps its state and its key over a restart, on the port that PORT names', async () => {
+  it('keeps its state and key over a restart, on the port in PORT', async () => {
     const first = await start();
     expect(await keyWorks(first)).toBe(true);
     const { port } = new URL(first.url);
@@ -149,7 +149,7 @@ describe('the local service', () => {
     expect(await keyWorks(second)).toBe(true);
   });
 
-  it('reports in one line that the port or the folder is in use', async () => {
+  it('reports in one line that its port or folder is in use', async () => {
     const holder = createServer();
     await new Promise<void>((done) => holder.listen(0, '127.0.0.1', done));
     const address = holder.address();
@@ -177,7 +177,7 @@ describe('the local service', () => {
     expect(nonsense.code).toBe(2);
   });
 
-  it('outlives a terminal that it does not write to, as with nohup', async () => {
+  it('survives SIGHUP when it does not write to the terminal', async () => {
     const service = await start(0, true);
     process.kill(-service.pid, 'SIGHUP'); // as a shell does when its terminal is closed
     await new Promise((wake) => setTimeout(wake, 1500));
@@ -185,8 +185,8 @@ describe('the local service', () => {
     expect(await service.interrupt()).toBe(0);
   });
 
-  it('ends with the shell in which npm runs it: npm start & … kill $!', async () => {
-    const script = '"$0" bin/rollcall.js serve; :'; // `:` keeps every kind of sh from replacing itself by the command
+  it('ends when the shell in which npm runs it is killed', async () => {
+    const script = '"$0" bin/rollcall.js serve; :'; // `:` prevents sh from replacing itself with the command
     const env = { ...process.env, npm_lifecycle_event: 'start', ROLLCALL_STATE: stateDir, PORT: '0' };
     const shell = spawn('sh', ['-c', script, process.execPath], {
       cwd: root,
@@ -205,7 +205,7 @@ describe('the local service', () => {
     }
   });
 
-  it('restarts workerd when it dies, three times, and then ends with a message', async () => {
+  it('restarts a dead workerd three times and then exits with a message', async () => {
     const service = await start();
     const killWorkerd = async (): Promise<void> => {
       await expect.poll(() => service.workerdPids(), { timeout: 20_000 }).toHaveLength(1);
@@ -224,7 +224,7 @@ describe('the local service', () => {
     expect(service.workerdPids()).toEqual([]);
   });
 
-  it('keeps working for callers that hold the service object over a restart', async () => {
+  it('keeps the service object usable over a restart of workerd', async () => {
     const warnings: string[] = [];
     const service = await startLocalService({ stateDir, onWarning: (message) => warnings.push(message) });
     try {
@@ -251,17 +251,17 @@ describe('the local service', () => {
 describe('npm run key', () => {
   const env = () => ({ ROLLCALL_STATE: stateDir });
 
-  it('makes, lists and revokes keys while the service runs', async () => {
+  it('creates, lists and revokes keys while the service runs', async () => {
     const service = await start();
-    const made = await runCli(
+    const created = await runCli(
       'key',
       ['--account', 'ann', '--subscribe', '--scopes', 'jobs:read', '--expires', '30d'],
       env(),
     );
-    expect(made.code).toBe(0);
-    expect(made.stdout).toMatch(/^ey\S+\n$/);
-    const key = made.stdout.trim();
-    const keyId = /key id (\S+)/.exec(made.stderr)?.[1] ?? '';
+    expect(created.code).toBe(0);
+    expect(created.stdout).toMatch(/^ey\S+\n$/);
+    const key = created.stdout.trim();
+    const keyId = /key id (\S+)/.exec(created.stderr)?.[1] ?? '';
     expect(await keyWorks({ url: service.url, key })).toBe(true);
     const refused = await new RollcallClient({ url: service.url, key }).diarize({ url: 'https://example.com/a.wav' });
     expect(refused).toMatchObject({ ok: false, error: { kind: 'refused', status: 403 } });
@@ -274,19 +274,19 @@ describe('npm run key', () => {
     expect((await runCli('key', ['--revoke', 'nothing'], env())).code).toBe(1);
   });
 
-  it('works before the first start; the service then accepts the key and has the credit', async () => {
-    const made = await runCli('key', ['--account', 'bob', '--credit', '3600'], env());
-    expect(made.code).toBe(0);
+  it('creates a key with credit before the first start of the service', async () => {
+    const created = await runCli('key', ['--account', 'bob', '--credit', '3600'], env());
+    expect(created.code).toBe(0);
     const service = await startLocalService({ stateDir });
     try {
-      expect(await keyWorks({ url: service.url, key: made.stdout.trim() })).toBe(true);
+      expect(await keyWorks({ url: service.url, key: created.stdout.trim() })).toBe(true);
       const account = await service.db
         .prepare("SELECT credit_seconds, subscribed FROM accounts WHERE name = 'bob'")
         .first();
       expect(account).toEqual({ credit_seconds: 3600, subscribed: 0 });
       await service.db.prepare('UPDATE api_keys SET expires_at = 1e17').run();
       const listed = await runCli('key', ['--list'], env());
-      expect(listed, 'with an end that no calendar has').toMatchObject({ code: 0, stderr: '' });
+      expect(listed, 'accepts an expiry outside the calendar').toMatchObject({ code: 0, stderr: '' });
       expect(listed.stdout).toContain('bob  active');
     } finally {
       await service.stop();

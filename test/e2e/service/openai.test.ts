@@ -17,7 +17,7 @@ const PATH = '/v1/audio/transcriptions';
 
 let engine: Awaited<ReturnType<typeof startEngine>>;
 let service: ContractService;
-/** Each of three people once. */
+/** A recording in which each of three people speaks once. */
 let recording: Uint8Array<ArrayBuffer>;
 beforeAll(async () => {
   engine = await startEngine();
@@ -29,7 +29,7 @@ afterAll(async () => {
   await engine?.close();
 });
 
-/** What the engine answers that takes no audio. */
+/** Answer of an engine that refuses the audio. */
 const refuseAudio = (response: ServerResponse) => sendJson(response, { error: 'no audio' }, 400);
 
 type Fields = readonly (readonly [name: string, value: string | Uint8Array<ArrayBuffer>])[];
@@ -59,8 +59,8 @@ async function fault(answer: Response): Promise<[number, string | null, string |
   return [answer.status, error.param, error.code];
 }
 
-/** Seconds of the true turns in which the answer names somebody, as shares by the name that it has. */
-function namesOf(person: string, segments: readonly { start: number; end: number; speaker: string }[]) {
+/** The name that the answer gives to most of a person's speech. */
+function nameOf(person: string, segments: readonly { start: number; end: number; speaker: string }[]) {
   const seconds: Record<string, number> = {};
   for (const turn of conversationTurns().filter(({ speaker }) => speaker === person))
     for (const { start, end, speaker } of segments)
@@ -69,7 +69,7 @@ function namesOf(person: string, segments: readonly { start: number; end: number
 }
 
 describe('GET /v1/models', () => {
-  it('lists the models in the form of OpenAI', async () => {
+  it("lists the models in OpenAI's form", async () => {
     const { status, body } = await service.call('GET', '/v1/models');
     expect(status).toBe(200);
     const ids = ['precision-2', 'community-1', 'asr-tdt-0.6b-v3', 'asr-large-v3-turbo', 'whisper-1'];
@@ -83,7 +83,7 @@ describe('GET /v1/models', () => {
     expect([one.status, one.body]).toEqual([200, body.data[0]]);
   });
 
-  it('has errors in the form of OpenAI', async () => {
+  it("answers errors in OpenAI's form", async () => {
     const get = (path: string, init: RequestInit = {}, key = service.main.token) =>
       fetch(service.url + path, { headers: { Authorization: `Bearer ${key}` }, ...init });
     expect(await fault(await get('/v1/models/gpt-5'))).toEqual([404, null, 'not_found']);
@@ -102,7 +102,7 @@ describe('GET /v1/models', () => {
 });
 
 describe('POST /v1/audio/transcriptions', () => {
-  it('gives the text as JSON, and the job after it', async () => {
+  it('returns the text as JSON and the id of its job', async () => {
     const answer = await transcribe();
     expect(answer.status).toBe(200);
     expect(answer.headers.get('Content-Type')).toBe('application/json');
@@ -110,20 +110,20 @@ describe('POST /v1/audio/transcriptions', () => {
     expect(body.text).toMatch(/^w\d+\.?( w\d+\.?){20,}$/);
     const { body: job } = await service.call('GET', `/v1/jobs/${answer.headers.get('X-Job-Id')}`);
     expect(job.status).toBe('succeeded');
-    const said = job.output.turnLevelTranscription.map((turn: { text: string }) => turn.text).join(' ');
-    expect(body.text).toBe(said);
+    const transcript = job.output.turnLevelTranscription.map((turn: { text: string }) => turn.text).join(' ');
+    expect(body.text).toBe(transcript);
     const seconds = Math.max(...job.output.diarization.map(({ end }: { end: number }) => end));
     expect(body.usage).toEqual({ type: 'duration', seconds: expect.any(Number) });
     expect(body.usage.seconds).toBeGreaterThanOrEqual(Math.floor(seconds));
     expect(body.usage.seconds).toBeLessThan(seconds + 5);
   });
 
-  it('keeps the file as a recording of the account, under a name of its own', async () => {
+  it('stores the file as a recording of the account under a new name', async () => {
     const rows = await service.run("SELECT account_id, size_bytes FROM media WHERE name LIKE 'openai/%'");
     expect(rows[0]).toEqual({ account_id: service.main.accountId, size_bytes: recording.length });
   });
 
-  it('gives plain text, SubRip and WebVTT', async () => {
+  it('returns plain text, SubRip and WebVTT', async () => {
     const [plain, srt, vtt] = await Promise.all(
       ['text', 'srt', 'vtt'].map(async (format) => {
         const answer = await transcribe(['response_format', format]);
@@ -142,40 +142,40 @@ describe('POST /v1/audio/transcriptions', () => {
     }
   });
 
-  it('gives words and segments with times, as they are asked for', async () => {
+  it('returns the requested words and segments with times', async () => {
     const verbose = async (...fields: Fields) => {
       const answer = await transcribe(['response_format', 'verbose_json'], ...fields);
       return verboseTranscriptionSchema.strict().parse(await answer.json());
     };
-    const usual = await verbose();
-    expect(Object.keys(usual)).toEqual(['task', 'language', 'duration', 'text', 'segments', 'usage']);
-    expect(usual.language).toBe('unknown');
-    expect(usual.segments?.map(({ id }) => id)).toEqual(usual.segments?.map((_, index) => index));
-    expect(usual.segments?.every(({ start, end }) => start < end && end <= usual.duration + 0.001)).toBe(true);
-    expect(usual.segments?.map((segment) => segment.text).join(' ')).toBe(usual.text);
+    const bySegment = await verbose();
+    expect(Object.keys(bySegment)).toEqual(['task', 'language', 'duration', 'text', 'segments', 'usage']);
+    expect(bySegment.language).toBe('unknown');
+    expect(bySegment.segments?.map(({ id }) => id)).toEqual(bySegment.segments?.map((_, index) => index));
+    expect(bySegment.segments?.every(({ start, end }) => start < end && end <= bySegment.duration + 0.001)).toBe(true);
+    expect(bySegment.segments?.map((segment) => segment.text).join(' ')).toBe(bySegment.text);
 
-    const timed = await verbose(['timestamp_granularities[]', 'word'], ['language', 'German']);
-    expect(timed).not.toHaveProperty('segments');
-    expect(timed.language).toBe('de');
-    expect(timed.words?.map(({ word }) => word).join(' ')).toBe(timed.text);
+    const byWord = await verbose(['timestamp_granularities[]', 'word'], ['language', 'German']);
+    expect(byWord).not.toHaveProperty('segments');
+    expect(byWord.language).toBe('de');
+    expect(byWord.words?.map(({ word }) => word).join(' ')).toBe(byWord.text);
     expect(engine.heard.at(-1)?.fields).toMatchObject({ language: ['de'] });
 
     const both = await verbose(['timestamp_granularities[]', 'word'], ['timestamp_granularities[]', 'segment']);
-    expect([both.words?.length, both.segments?.length]).toEqual([timed.words?.length, usual.segments?.length]);
+    expect([both.words?.length, both.segments?.length]).toEqual([byWord.words?.length, bySegment.segments?.length]);
   });
 
-  it('gives who said what, with letters for names', async () => {
+  it('returns segments with letters as names of speakers', async () => {
     const answer = await transcribe(['response_format', 'diarized_json']);
     const body = diarizedTranscriptionSchema.strict().parse(await answer.json());
     expect(body.segments.map((segment) => segment.text).join(' ')).toBe(body.text);
     expect(body.segments.map(({ id }) => id).slice(0, 2)).toEqual(['seg_001', 'seg_002']);
     const speakers = [...new Set(body.segments.map(({ speaker }) => speaker))];
     expect(speakers).toEqual(['A', 'B', 'C'].slice(0, speakers.length));
-    const people = ['adam', 'beth'].map((person) => namesOf(person, body.segments));
+    const people = ['adam', 'beth'].map((person) => nameOf(person, body.segments));
     expect(new Set(people).size).toBe(2);
   });
 
-  it('takes the fields before and after the file, and those that it does not use', async () => {
+  it('accepts fields before and after the file, and ignored fields', async () => {
     const answer = await post([
       ['temperature', '0.2'],
       ['prompt', 'ignored'],
@@ -192,23 +192,23 @@ describe('POST /v1/audio/transcriptions', () => {
   });
 
   // Five jobs, one after the other.
-  it('asks the model that a name stands for', { timeout: 60_000 }, async () => {
-    const asked = async (...fields: Fields) => {
+  it("calls the engine's model for each model name", { timeout: 60_000 }, async () => {
+    const engineModel = async (...fields: Fields) => {
       const answer = await post([['file', recording], ...fields]);
       expect(answer.status).toBe(200);
       await answer.text();
       return engine.heard.at(-1)?.fields.model[0];
     };
-    expect(await asked(['model', 'whisper-1'])).toBe('faster-whisper-large-v3-turbo');
-    expect(await asked(['model', 'gpt-4o-transcribe-diarize'])).toBe('parakeet-tdt-0.6b-v3');
-    expect(await asked(['model', 'gpt-4o-transcribe-diarize'], ['language', 'ja'])).toBe(
+    expect(await engineModel(['model', 'whisper-1'])).toBe('faster-whisper-large-v3-turbo');
+    expect(await engineModel(['model', 'gpt-4o-transcribe-diarize'])).toBe('parakeet-tdt-0.6b-v3');
+    expect(await engineModel(['model', 'gpt-4o-transcribe-diarize'], ['language', 'ja'])).toBe(
       'faster-whisper-large-v3-turbo',
     );
-    expect(await asked(['model', 'parakeet-tdt-0.6b-v3'])).toBe('parakeet-tdt-0.6b-v3');
-    expect(await asked(['model', 'asr-large-v3-turbo'])).toBe('faster-whisper-large-v3-turbo');
+    expect(await engineModel(['model', 'parakeet-tdt-0.6b-v3'])).toBe('parakeet-tdt-0.6b-v3');
+    expect(await engineModel(['model', 'asr-large-v3-turbo'])).toBe('faster-whisper-large-v3-turbo');
   });
 
-  it('names known speakers by their references, and bills what that takes', async () => {
+  it('names known speakers by their references, and bills these jobs', async () => {
     const { token } = await service.newKey({ account: 'known' });
     const reference = async (person: string) =>
       `data:audio/wav;base64,${Buffer.from(await voiceSample(person, 8)).toString('base64')}`;
@@ -225,13 +225,13 @@ describe('POST /v1/audio/transcriptions', () => {
       token,
     );
     const body = diarizedTranscriptionSchema.parse(await answer.json());
-    expect(['adam', 'beth', 'carl'].map((person) => namesOf(person, body.segments))).toEqual(['Adam', 'Beth ☺', 'A']);
+    expect(['adam', 'beth', 'carl'].map((person) => nameOf(person, body.segments))).toEqual(['Adam', 'Beth ☺', 'A']);
     const { body: usage } = await service.call('GET', '/v1/usage', { key: token });
     const kinds = usage.days.map(({ kind, jobs }: { kind: string; jobs: number }) => `${jobs} ${kind}`);
     expect(kinds).toEqual(expect.arrayContaining(['1 diarize', '1 identify', '2 voiceprint']));
   });
 
-  it('refuses a reference that makes no voiceprint, and ends the job', async () => {
+  it('refuses a reference without speech, and ends the job', async () => {
     const silence = `data:audio/wav;base64,${Buffer.from(wav16(new Float32Array(48_000), 16_000)).toString('base64')}`;
     const answer = await transcribe(['known_speaker_names[]', 'Nobody'], ['known_speaker_references[]', silence]);
     expect(await fault(answer)).toEqual([400, 'known_speaker_references.0', expect.stringMatching(/speech/)]);
@@ -251,7 +251,7 @@ describe('a stream', () => {
   const typesOf = (list: readonly TranscriptionEvent[]) =>
     list.map((event) => ('type' in event ? event.type : 'error'));
 
-  it('has the text in pieces, then as a whole', async () => {
+  it('has deltas of the text, then the complete text', async () => {
     const list = await events();
     const deltas = list.flatMap((event) => ('delta' in event ? event.delta : []));
     expect(deltas.length).toBeGreaterThan(1);
@@ -259,7 +259,7 @@ describe('a stream', () => {
     expect(new Set(typesOf(list.slice(0, -1)))).toEqual(new Set(['transcript.text.delta']));
   });
 
-  it('has segments with their speakers', async () => {
+  it('has segments with speakers', async () => {
     const list = await events(['response_format', 'diarized_json']);
     const segments = list.flatMap((event) => ('speaker' in event ? event : []));
     expect(segments.length).toBeGreaterThan(1);
@@ -270,7 +270,7 @@ describe('a stream', () => {
     expect(list.flatMap((event) => ('delta' in event ? event.segment_id : []))).toEqual(segments.map(({ id }) => id));
   });
 
-  it('ends with an error where the job fails', async () => {
+  it('ends with an error when the job fails', async () => {
     const answer = await post([
       ['file', text('no audio')],
       ['model', 'whisper-1'],
@@ -285,7 +285,7 @@ describe('a stream', () => {
 describe('a request is refused', () => {
   const model = ['model', 'whisper-1'] as const;
 
-  it('for each faulty field, all in one message', async () => {
+  it('for all faulty fields in one message', async () => {
     const answer = await post([
       ['model', 'gpt-5'],
       ['response_format', 'xml'],
@@ -320,7 +320,7 @@ describe('a request is refused', () => {
       [model, ['known_speaker_names[]', 'Adam'], ['known_speaker_references[]', 'https://example.com/adam.wav']],
     ],
     [
-      'the name of a label',
+      'a reserved label as a name',
       'known_speaker_names',
       [model, ['known_speaker_names[]', 'SPEAKER_00'], ['known_speaker_references[]', 'data:;base64,AAAA']],
     ],
@@ -329,15 +329,15 @@ describe('a request is refused', () => {
     expect(await fault(await post([['file', recording], ...fields]))).toEqual([400, param, null]);
   });
 
-  it('and nothing of its file stays', async () => {
+  it('without storing its file', async () => {
     await post([['file', recording]]);
-    const living = await service.run("SELECT 1 FROM media WHERE name LIKE 'openai/%' AND expires_at > ?", Date.now());
+    const before = await service.run("SELECT 1 FROM media WHERE name LIKE 'openai/%' AND expires_at > ?", Date.now());
     await post([['file', recording]]);
     const after = await service.run("SELECT 1 FROM media WHERE name LIKE 'openai/%' AND expires_at > ?", Date.now());
-    expect(after.length).toBe(living.length);
+    expect(after.length).toBe(before.length);
   });
 
-  it('for a file that is empty, no audio, or there twice', async () => {
+  it('for a file that is empty, without audio, or repeated', async () => {
     expect(await fault(await post([['file', text('')], model]))).toEqual([400, 'file', null]);
     const broken = await post([['file', text('no audio')], model]);
     expect(await fault(broken)).toEqual([400, 'file', expect.stringMatching(/^\w+$/)]);
@@ -345,7 +345,7 @@ describe('a request is refused', () => {
     expect(await fault(await post([['file', recording], ['file', recording], model]))).toEqual([400, 'file', null]);
   });
 
-  it('for a body that is no form', async () => {
+  it('for a body that is not a form', async () => {
     expect(await fault(await send('{}', { headers: { 'Content-Type': 'application/json' } }))).toEqual([
       415,
       null,
@@ -361,7 +361,7 @@ describe('a request is refused', () => {
     ]);
   });
 
-  it('for more than 100 MiB, before they are sent, and where no length was declared', async () => {
+  it('for more than 100 MiB, with or without a declared length', async () => {
     const status = await new Promise((done, fail) => {
       const { hostname, port } = new URL(service.url);
       const headers = {
@@ -397,7 +397,7 @@ describe('a request is refused', () => {
     expect(await fault(answer)).toEqual([413, null, 'request_too_large']);
   });
 
-  it('streams a large file, larger than what an isolate may hold twice', async () => {
+  it('after reading a file too large to be held twice in memory', async () => {
     const large = new Uint8Array(90 * 1024 * 1024);
     large.set(recording);
     const answer = await post([
@@ -407,7 +407,7 @@ describe('a request is refused', () => {
     expect(await fault(answer)).toEqual([400, 'model', null]);
   });
 
-  it('with 401, 403, 402, 405 and 429 in the form of OpenAI', async () => {
+  it("with 401, 403, 402, 405 and 429 in OpenAI's form", async () => {
     const fields: Fields = [['file', recording], model];
     expect(await fault(await post(fields, null))).toEqual([401, null, 'invalid_api_key']);
     expect(await fault(await post(fields, 'bad'))).toEqual([401, null, 'invalid_api_key']);
@@ -416,9 +416,9 @@ describe('a request is refused', () => {
       const key = await keyOf({ account: 'limited', scopes });
       expect(await fault(await post(fields, key))).toEqual([403, null, 'insufficient_permissions']);
     }
-    const poor = await keyOf({ account: 'poor', creditSeconds: 5 });
-    expect(await fault(await post(fields, poor))).toEqual([402, null, 'insufficient_quota']);
-    expect(await fault(await post([['file', recording]], poor))).toEqual([400, 'model', null]);
+    const unfunded = await keyOf({ account: 'poor', creditSeconds: 5 });
+    expect(await fault(await post(fields, unfunded))).toEqual([402, null, 'insufficient_quota']);
+    expect(await fault(await post([['file', recording]], unfunded))).toEqual([400, 'model', null]);
     const get = await fetch(service.url + PATH, { headers: { Authorization: `Bearer ${service.main.token}` } });
     expect(await fault(get)).toEqual([405, null, 'method_not_allowed']);
 
@@ -435,7 +435,7 @@ describe('a request is refused', () => {
     expect(stored).toEqual([]);
   });
 
-  it('with 503 when the engine fails; the job has the speakers', async () => {
+  it('with 503 when the engine fails, while the job keeps its diarization', async () => {
     engine.behaviours.push(...Array(20).fill(refuseAudio));
     try {
       const answer = await transcribe();
@@ -456,7 +456,7 @@ describe('without an engine', () => {
   });
   afterAll(() => bare?.stop());
 
-  it('lists no transcription models and takes no file', async () => {
+  it('lists no transcription models and refuses files', async () => {
     const { body } = await bare.call('GET', '/v1/models');
     expect(body.data.map(({ id }: { id: string }) => id)).toEqual(['precision-2', 'community-1']);
     const answer = await fetch(bare.url + PATH, {
@@ -472,26 +472,26 @@ describe('without an engine', () => {
 });
 
 describe('with an engine of one model', () => {
-  let one: ContractService;
+  let single: ContractService;
   beforeAll(async () => {
     const variables = { ROLLCALL_ASR_URL: '', ROLLCALL_ASR_URL_ASR_TDT_0_6B_V3: engine.url };
-    one = await startContractService(variables);
+    single = await startContractService(variables);
   });
-  afterAll(() => one?.stop());
+  afterAll(() => single?.stop());
 
-  it('has that one stand for the names of OpenAI', async () => {
-    const ask = (model: string) =>
-      fetch(one.url + PATH, {
+  it('uses its model for the model names of OpenAI', async () => {
+    const transcribeWith = (model: string) =>
+      fetch(single.url + PATH, {
         method: 'POST',
-        headers: { Authorization: `Bearer ${one.main.token}` },
+        headers: { Authorization: `Bearer ${single.main.token}` },
         body: form([
           ['file', recording],
           ['model', model],
         ]),
       });
-    const answer = await ask('whisper-1');
+    const answer = await transcribeWith('whisper-1');
     expect(answer.status).toBe(200);
     expect(engine.heard.at(-1)?.fields.model[0]).toBe('parakeet-tdt-0.6b-v3');
-    expect(await fault(await ask('asr-large-v3-turbo'))).toEqual([400, 'model', null]);
+    expect(await fault(await transcribeWith('asr-large-v3-turbo'))).toEqual([400, 'model', null]);
   });
 });

@@ -22,7 +22,7 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => service?.stop());
 
-/** Starts a job and polls it to its end, as clients do. */
+/** Starts a job and polls it until it ends. */
 async function run(request: object): Promise<Answer['body']> {
   const { status, body } = await service.call('POST', '/v1/diarize', { body: request });
   expect(status).toBe(200);
@@ -35,10 +35,10 @@ async function run(request: object): Promise<Answer['body']> {
   }
 }
 
-const milliseconds = (seconds: number) => Math.abs(seconds * 1000 - Math.round(seconds * 1000)) < 1e-6;
+const isWholeMilliseconds = (seconds: number) => Math.abs(seconds * 1000 - Math.round(seconds * 1000)) < 1e-6;
 
 describe('the output of a diarize job', () => {
-  it('is that of the contract, in a job result with metadata', () => {
+  it('matches the schema of the contract, in a job result with metadata', () => {
     expect(full).toMatchObject({ status: 'succeeded', metadata: { call: '4711' } });
     expect(Date.parse(full.updatedAt)).toBeGreaterThanOrEqual(Date.parse(full.createdAt));
     expect(full.createdAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
@@ -52,13 +52,13 @@ describe('the output of a diarize job', () => {
     for (const { start, end } of turns) {
       expect(start).toBeGreaterThanOrEqual(0);
       expect(end).toBeGreaterThan(start);
-      expect([milliseconds(start), milliseconds(end)]).toEqual([true, true]);
+      expect([isWholeMilliseconds(start), isWholeMilliseconds(end)]).toEqual([true, true]);
     }
     const sorted = [...turns].sort((a, b) => a.start - b.start || (a.speaker < b.speaker ? -1 : 1));
     expect(turns).toEqual(sorted);
   });
 
-  it('numbers speakers in order of first appearance, without holes', () => {
+  it('numbers speakers without gaps in order of first appearance', () => {
     const speakers = [...new Set((full.output.diarization as Turn[]).map(({ speaker }) => speaker))];
     expect(speakers).toEqual(speakers.map((_, index) => `SPEAKER_${String(index).padStart(2, '0')}`));
   });
@@ -71,7 +71,7 @@ describe('the output of a diarize job', () => {
     for (const { speaker } of turns) expect(speakers).toContain(speaker);
   });
 
-  it('has confidences of 0 to 100 and probabilities of 0 to 1, frame by frame', () => {
+  it('has confidences of 0 to 100 and probabilities of 0 to 1 for each frame', () => {
     const { output } = full;
     const speakers = new Set((output.diarization as Turn[]).map(({ speaker }) => speaker));
     const within = (values: number[], max: number) => {
@@ -93,7 +93,7 @@ describe('the output of a diarize job', () => {
     for (const list of [output.confidence, ...lists, output.speakerProbability]) expect(list.resolution).toBe(0.02);
   });
 
-  it('has the tracks of the speakers that are left where some were joined: such jobs failed in workerd', async () => {
+  it('has the tracks of the remaining speakers when speakers were merged', async () => {
     const request = { url: 'media://conversation', model: 'community-1', numSpeakers: 2, ...ALL_OUTPUTS };
     const { status, output } = await run(request);
     expect(status).toBe('succeeded');
@@ -102,7 +102,7 @@ describe('the output of a diarize job', () => {
     for (const score of Object.values(output.speakerProbability.score)) expect(score).toHaveLength(frames);
   });
 
-  it('holds diarization alone when nothing else is asked for, the same twice, byte for byte', async () => {
+  it('contains only diarization by default, equal in repeated jobs', async () => {
     const [first, second] = [await run({ url: 'media://conversation' }), await run({ url: 'media://conversation' })];
     expect(Object.keys(first.output)).toEqual(['diarization']);
     expect(JSON.stringify(second.output)).toBe(JSON.stringify(first.output));
@@ -111,7 +111,7 @@ describe('the output of a diarize job', () => {
   }, 180_000);
 
   it.each([1, 2, 3])(
-    'has %i speakers when so many are asked for, without a warning',
+    'has %i speakers when requested, without a warning',
     async (numSpeakers) => {
       const { output } = await run({ url: 'media://conversation', numSpeakers });
       expect(new Set((output.diarization as Turn[]).map(({ speaker }) => speaker)).size).toBe(numSpeakers);
@@ -123,11 +123,11 @@ describe('the output of a diarize job', () => {
 
 describe('a job that fails', () => {
   it.each([
-    ['an upload that never came', 'media://nothing-here'],
-    ['a data: URL that is no audio', `data:audio/wav;base64,${Buffer.from('<html></html>').toString('base64')}`],
-    ['an address where nobody answers', 'http://127.0.0.1:9/recording.wav'],
+    ['a missing upload', 'media://nothing-here'],
+    ['a data: URL without audio', `data:audio/wav;base64,${Buffer.from('<html></html>').toString('base64')}`],
+    ['an address without a server', 'http://127.0.0.1:9/recording.wav'],
   ])(
-    'says why: %s',
+    'has an error and a code for %s',
     async (_name, url) => {
       const job = await run({ url });
       expect(job.status).toBe('failed');

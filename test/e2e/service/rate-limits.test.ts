@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-it('the windows end after a minute, which a client waits for by itself', { timeout: 90_000 }, async () => {
+it('a window ends after a minute, for which the client waits automatically', { timeout: 90_000 }, async () => {
   const { token } = await service.newKey({ account: 'limited' });
   await changeAccount(service.run, 'limited', { getLimit: 1 });
   const waits: number[] = [];
@@ -26,7 +26,7 @@ it('the windows end after a minute, which a client waits for by itself', { timeo
   expect(Date.now() - startedAt).toBeGreaterThan(55_000);
 });
 
-it('the windows outlive a restart of the service', async () => {
+it('windows survive a restart of the service', async () => {
   const stateDir = mkdtempSync(join(tmpdir(), 'rollcall-limits-'));
   const probe = async () => {
     const local = await startLocalService({ stateDir });

@@ -11,8 +11,8 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => service?.stop());
 
-/** A job on a recording that comes inside the request, at its end. */
-async function jobOn(file: string) {
+/** Runs a job on a fixture in a data: URL until it ends. */
+async function runJob(file: string) {
   const url = `data:application/octet-stream;base64,${readFileSync(join(FIXTURES, file)).toString('base64')}`;
   const { status, body } = await service.call('POST', '/v1/diarize', { body: { url } });
   expect(status).toBe(200);
@@ -23,7 +23,7 @@ async function jobOn(file: string) {
   }
 }
 
-// Every decoder once, in workerd; the containers are tested beside their code.
+// Each decoder once in workerd; unit tests in src cover the containers.
 it.each([
   'adts-heaacv2-44100-stereo.aac',
   'amr-nb-8000-mono.amr',
@@ -38,10 +38,10 @@ it.each([
   'mp4-eac3-48000-6ch.mp4',
   'matroska-opus-mono.webm',
   'ogg-vorbis-8000-mono.ogg',
-])('%s: the speech in it is found', async (file) => {
-  const job = await jobOn(file);
+])('finds the speech in %s', async (file) => {
+  const job = await runJob(file);
   expect(job).toMatchObject({ status: 'succeeded' });
-  // The voice begins with the recording and goes on to its end.
+  // The voice talks from the start to the end of the recording.
   expect(job.output.diarization.length).toBeGreaterThan(0);
   expect(job.output.diarization[0].start).toBeLessThan(0.7);
   expect(job.output).not.toHaveProperty('warning');

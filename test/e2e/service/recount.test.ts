@@ -12,11 +12,11 @@ beforeAll(async () => {
   const created = await service.call('POST', '/v1/diarize', {
     body: { url: 'media://conversation', exclusive: true, metadata: { call: '4711' } },
   });
-  first = await ended(created.body.jobId);
+  first = await waitForEnd(created.body.jobId);
 }, 180_000);
 afterAll(() => service?.stop());
 
-async function ended(id: string): Promise<Answer['body']> {
+async function waitForEnd(id: string): Promise<Answer['body']> {
   for (;;) {
     const job = (await service.call('GET', `/v1/jobs/${id}`)).body;
     if (['succeeded', 'failed', 'canceled'].includes(job.status)) return job;
@@ -30,10 +30,10 @@ const speakersOf = ({ output }: Answer['body']) =>
   new Set(output.diarization.map(({ speaker }: { speaker: string }) => speaker)).size;
 
 describe('POST /v1/jobs/{jobId}/recount', () => {
-  it('creates a job with another number of speakers, and the fields and metadata of the first', async () => {
+  it('creates a job with another number of speakers and the options and metadata of the first', async () => {
     const { status, body } = await recount(first.jobId, { numSpeakers: 2, minSpeakers: null });
     expect([status, body]).toEqual([200, { jobId: expect.any(String), status: 'created' }]);
-    const second = await ended(body.jobId);
+    const second = await waitForEnd(body.jobId);
     expect(second).toMatchObject({ status: 'succeeded', metadata: { call: '4711' } });
     expect(Object.keys(second.output)).toEqual(['diarization', 'exclusiveDiarization']);
     expect([speakersOf(first), speakersOf(second)]).toEqual([3, 2]);
@@ -43,12 +43,12 @@ describe('POST /v1/jobs/{jobId}/recount', () => {
     expect(usage.totals.billedSeconds).toBeLessThan(maxSeconds);
   });
 
-  it('reports all faulty bounds at once', async () => {
+  it('reports all faulty bounds together', async () => {
     const answer = await recount(first.jobId, { numSpeakers: 0, minSpeakers: 3, maxSpeakers: 2 });
     expect([answer.status, faultyFields(answer).sort()]).toEqual([400, ['maxSpeakers', 'minSpeakers', 'numSpeakers']]);
   });
 
-  it('is 409 for jobs without an analysis, and 404 for those of others', async () => {
+  it('answers 409 for jobs without an analysis and 404 for foreign jobs', async () => {
     await storeJob(service, { id: 'runs', status: 'running' });
     await storeJob(service, { id: 'older', status: 'succeeded', output: '{"diarization":[]}' });
     await storeJob(service, { id: 'print', status: 'succeeded', kind: 'voiceprint', output: '{"voiceprint":"A"}' });
@@ -58,9 +58,9 @@ describe('POST /v1/jobs/{jobId}/recount', () => {
     expect((await recount('nowhere', {})).status).toBe(404);
   });
 
-  it('is 409 once the job is deleted', async () => {
+  it('answers 409 after the first job is deleted', async () => {
     const { body } = await recount(first.jobId, {});
-    await ended(body.jobId);
+    await waitForEnd(body.jobId);
     expect(await service.bucket.head(`analyses/${first.jobId}`)).not.toBeNull();
     expect((await service.call('DELETE', `/v1/jobs/${first.jobId}`)).status).toBe(204);
     expect(await service.bucket.head(`analyses/${first.jobId}`)).toBeNull();

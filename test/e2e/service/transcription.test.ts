@@ -3,7 +3,7 @@ import { type ContractService, startContractService } from '../../contract/servi
 import { sendJson, startEngine } from '../../helpers/asr-engine.ts';
 import { conversationFile, conversationTurns } from '../../helpers/voices.ts';
 
-/** Contract §2, §3, §7: `transcription`, on the real service with an engine that answers as it is told. */
+/** Contract §2, §3, §7: `transcription`, on the real service with a simulated engine. */
 let engine: Awaited<ReturnType<typeof startEngine>>;
 let service: ContractService;
 let url: string;
@@ -30,7 +30,7 @@ interface Text {
   readonly speaker: string;
 }
 
-async function done(body: object) {
+async function runJob(body: object) {
   const created = await service.call('POST', '/v1/diarize', { body: { url, ...body } });
   expect(created.status).toBe(200);
   const { jobId } = created.body;
@@ -43,11 +43,11 @@ const format = async (jobId: string, name: string): Promise<string> => {
   return (await fetch(`${service.url}/v1/jobs/${jobId}/output?format=${name}`, { headers })).text();
 };
 
-it('gives words and turns their speakers, in every format, and leaves the rest as it is', {
+it('a transcription adds words and turns with speakers to the output, in every format', {
   timeout: 120_000,
 }, async () => {
-  const plain = await done({ exclusive: true });
-  const { jobId, status, output } = await done({
+  const plain = await runJob({ exclusive: true });
+  const { jobId, status, output } = await runJob({
     exclusive: true,
     transcription: true,
     transcription_config: MODEL,
@@ -72,17 +72,17 @@ it('gives words and turns their speakers, in every format, and leaves the rest a
   expect(await format(jobId, 'rttm')).toBe(
     await format(plain.jobId, 'rttm').then((text) => text.replaceAll(plain.jobId, jobId)),
   );
-  // The two talk in turn: each word that the engine has put into a turn is of who talks there.
+  // The two people do not overlap: each word inside a reference turn belongs to its speaker.
   const reference = conversationTurns();
   const inTurns = words.flatMap(({ start, end, speaker }) => {
     const middle = (start + end) / 2;
-    const turn = reference.find((there) => there.start <= middle && middle <= there.end);
+    const turn = reference.find((turn) => turn.start <= middle && middle <= turn.end);
     return turn ? [(turn.speaker === reference[0].speaker) === (speaker === words[0].speaker)] : [];
   });
   expect(inTurns.filter(Boolean).length / inTurns.length).toBeGreaterThan(0.97);
 });
 
-it('is listed by itself in the usage, and counted once in the totals', async () => {
+it('a transcription has its own row in the usage and counts once in the totals', async () => {
   const { body } = await service.call('GET', '/v1/usage');
   const ofKind = (kind: string) => body.days.find((row: { kind: string }) => row.kind === kind);
   expect(ofKind('transcription')).toMatchObject({ jobs: 1 });
@@ -91,7 +91,7 @@ it('is listed by itself in the usage, and counted once in the totals', async () 
   expect(body.totals).toMatchObject({ jobs: 2, billedSeconds: ofKind('diarize').billedSeconds });
 });
 
-it('is refused where its model has no engine, before a job is made', async () => {
+it('a transcription whose model has no engine is refused with 400', async () => {
   const answer = await service.call('POST', '/v1/diarize', { body: { url, transcription: true } });
   expect([answer.status, answer.body.errors]).toEqual([
     400,
@@ -104,13 +104,15 @@ it('is refused where its model has no engine, before a job is made', async () =>
   ]);
 });
 
-it('that the engine refuses costs the text and not the job', { timeout: 60_000 }, async () => {
+it('a transcription that the engine refuses leaves a job with diarization and a warning', {
+  timeout: 60_000,
+}, async () => {
   engine.behaviours.push(
     ...Array.from({ length: 20 }, () => (response: Parameters<typeof sendJson>[0]) => {
       sendJson(response, { error: { message: 'key sk-secret is wrong' } }, 401);
     }),
   );
-  const { status, output } = await done({ transcription: true, transcriptionConfig: MODEL });
+  const { status, output } = await runJob({ transcription: true, transcriptionConfig: MODEL });
   expect(status).toBe('succeeded');
   expect(output.diarization.length).toBeGreaterThan(1);
   expect(output).not.toHaveProperty('wordLevelTranscription');
