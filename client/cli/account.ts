@@ -48,7 +48,7 @@ const create = (name: string, { remote }: Remote) => {
     note(`give it credit with: npm run account -- set ${JSON.stringify(name)} --credit SECONDS`);
     await printLines([id]);
   };
-  return withDatabase(remote, work, { makes: true });
+  return withDatabase(remote, work, { creates: true });
 };
 
 interface SetOptions extends Remote {

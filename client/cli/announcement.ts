@@ -1,6 +1,6 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { livingOwner } from '../local/owner.ts';
+import { runningOwner } from '../local/owner.ts';
 import { writePrivateFile } from '../local/paths.ts';
 import { RollcallClient } from '../sdk/client.ts';
 
@@ -45,7 +45,7 @@ export async function findAnnounced(stateDir: string): Promise<Announcement | un
   } catch {
     return undefined;
   }
-  if (livingOwner(stateDir)?.port !== Number(new URL(service.url).port)) return undefined;
+  if (runningOwner(stateDir)?.port !== Number(new URL(service.url).port)) return undefined;
   const test = await new RollcallClient({ ...service, timeoutMs: 5000 }).test();
   return test.ok ? service : undefined;
 }

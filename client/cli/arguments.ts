@@ -91,12 +91,12 @@ export function noAccount(name: string): CliError {
 /**
  * Runs `work` with the database of the local or the deployed service.
  *
- * @param options `makes` a missing local one
+ * @param options `creates` a missing local one
  */
 export async function withDatabase(
   remote: boolean | undefined,
   work: (run: RunSql) => Promise<void>,
-  options: { readonly makes?: boolean } = {},
+  options: { readonly creates?: boolean } = {},
 ): Promise<void> {
   const database = await openAccounts(remote, options);
   const run: RunSql = remote
@@ -117,7 +117,7 @@ function refuseRemote(error: unknown): never {
 /** Imports on demand, so that wrong usage is reported without loading wrangler's libraries. */
 async function openAccounts(
   remote: boolean | undefined,
-  options: { readonly makes?: boolean },
+  options: { readonly creates?: boolean },
 ): Promise<{ run: RunSql; close(): Promise<void> }> {
   if (remote) return (await import('../deploy/remote.ts')).openRemote(projectDir);
   const { openDatabase } = await import('../local/database.ts');

@@ -1,6 +1,6 @@
 import { rmSync, statSync } from 'node:fs';
 import { Command } from 'commander';
-import { livingOwner } from '../local/owner.ts';
+import { runningOwner } from '../local/owner.ts';
 import { type LocalService, startLocalService } from '../local/service.ts';
 import { announce } from './announcement.ts';
 import { usedPath } from './kept.ts';
@@ -23,7 +23,7 @@ async function keepService(stateDir: string, idleSecondsText: string): Promise<v
     ending ??= (async () => {
       await service?.stop();
       // Of two services that start at once, only the owner may remove the folder.
-      const owner = livingOwner(stateDir);
+      const owner = runningOwner(stateDir);
       if (!owner || owner.pid === process.pid) rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
       process.exit(exitCode);
     })();
@@ -32,7 +32,7 @@ async function keepService(stateDir: string, idleSecondsText: string): Promise<v
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(INTERRUPTED));
 
   try {
-    service = await startLocalService({ stateDir, onDeath: () => void end(EXIT.failed) });
+    service = await startLocalService({ stateDir, onRuntimeLost: () => void end(EXIT.failed) });
     announce(stateDir, { url: service.url, key: await localKey(service, stateDir) });
   } catch (error) {
     note(error instanceof Error ? error.message : String(error));

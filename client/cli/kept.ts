@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { closeSync, existsSync, openSync, readdirSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sourcesHash } from '../local/bundle.ts';
-import { killOrphans, livingOwner } from '../local/owner.ts';
+import { killOrphans, runningOwner } from '../local/owner.ts';
 import { localDir, makePrivateDir, projectDir } from '../local/paths.ts';
 import { isAlive } from '../local/processes.ts';
 import { pause } from '../sdk/pause.ts';
@@ -59,7 +59,7 @@ export async function openKept(signal: AbortSignal): Promise<KeptService> {
   const close = async (): Promise<void> => {
     clearInterval(renewal);
     renew();
-    if (keepSeconds === 0) await stop(livingOwner(stateDir)?.pid);
+    if (keepSeconds === 0) await stop(runningOwner(stateDir)?.pid);
   };
   return { ...found, close };
 }
@@ -97,13 +97,13 @@ async function start(stateDir: string, keepSeconds: number, signal: AbortSignal)
       if (signal.aborted) {
         await stop(child.pid);
         // The signal may end the service before it can remove its state.
-        if (!livingOwner(stateDir)) removeState(stateDir);
+        if (!runningOwner(stateDir)) removeState(stateDir);
         throw new Interrupted();
       }
       const found = existsSync(stateDir) ? await findAnnounced(stateDir) : undefined;
       if (found) return found;
       // A living owner is the same service, started earlier by another command.
-      if (hasEnded && !livingOwner(stateDir)) break;
+      if (hasEnded && !runningOwner(stateDir)) break;
       await pause(POLL_MS);
     }
     const why = readAll(startLog).trim().split('\n').at(-1) || 'it does not answer';
@@ -133,7 +133,7 @@ async function sweep(): Promise<void> {
   if (!existsSync(localDir)) return;
   for (const name of readdirSync(localDir)) {
     const stateDir = join(localDir, name);
-    if (!name.startsWith(PREFIX) || livingOwner(stateDir)) continue;
+    if (!name.startsWith(PREFIX) || runningOwner(stateDir)) continue;
     const madeAtMs = statSync(stateDir, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
     if (Date.now() - madeAtMs < STARTING_MS) continue;
     await killOrphans(stateDir);

@@ -41,7 +41,7 @@ async function key(options: Options): Promise<void> {
     else if (options.revoke !== undefined) await revoke(run, options.revoke);
     else await create(run, options, () => signingKey(options.remote));
   };
-  await withDatabase(options.remote, work, { makes: isForNewKey });
+  await withDatabase(options.remote, work, { creates: isForNewKey });
 }
 
 async function create(run: RunSql, options: Options, signingKey: () => string): Promise<void> {

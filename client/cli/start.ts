@@ -40,7 +40,7 @@ async function serve({ port = process.env.PORT, verbose, json }: Options): Promi
     stateDir,
     port: portNumber,
     onLog: (text) => void (verbose && process.stderr.write(text)),
-    onDeath: () => {
+    onRuntimeLost: () => {
       withdraw(stateDir);
       note('rollcall: the runtime (workerd) keeps ending unexpectedly. Nothing is lost: start again.');
       process.exit(EXIT.failed);

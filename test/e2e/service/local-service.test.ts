@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { quietWranglerEnv, wranglerScript } from '../../../client/local/bundle.ts';
-import { livingOwner } from '../../../client/local/owner.ts';
+import { runningOwner } from '../../../client/local/owner.ts';
 import { findProcess, listProcesses } from '../../../client/local/processes.ts';
 import { startLocalService } from '../../../client/local/service.ts';
 import { modelKey, readManifest } from '../../../client/models/store.ts';
@@ -169,7 +169,7 @@ describe('the local service', () => {
     const again = await runCli('start', [], { ROLLCALL_STATE: stateDir, PORT: '0' });
     expect(again).toMatchObject({ code: 1, stdout: '' });
     expect(again.stderr).toBe(
-      `rollcall is starting …\nrollcall: The service runs already on ${service.url} (process ${service.pid}).\n`,
+      `rollcall is starting …\nrollcall: The service is already running on ${service.url} (process ${service.pid}).\n`,
     );
     expect(await keyWorks(service)).toBe(true);
 
@@ -194,7 +194,7 @@ describe('the local service', () => {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     await new Promise((listens) => shell.stdout.once('data', listens));
-    const { pid, port } = livingOwner(stateDir)!;
+    const { pid, port } = runningOwner(stateDir)!;
     try {
       shell.kill('SIGTERM');
       await expect.poll(() => findProcess(pid), { timeout: 10_000 }).toBeUndefined();
