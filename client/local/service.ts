@@ -95,7 +95,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       stateDir,
       port,
       inspectorPort: options.inspectorPort,
-      workers: [...bundled.map((worker) => withVars(worker, signingKey, vars)), ...besides(options)],
+      workers: [...bundled.map((worker) => withVars(worker, signingKey, vars)), ...extraWorkers(options)],
       scheduled: bundled.filter(({ sweeps }) => sweeps).map((worker) => worker.options.name),
       writeLog: log.write,
       blockingLimitMs: times.silence,
@@ -118,7 +118,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       resend: (runtime) => runCron(runtime, BOOT_CRON),
       times,
       warn: log.warn,
-      onGivenUp: () => options.onDeath?.(),
+      onGivenUp: () => options.onRuntimeLost?.(),
     });
     const run: RunSql = async (sql, ...params) => runSqlOn((await supervisor.ready()).db)(sql, ...params);
     const control = await serveDatabase(run);

@@ -83,7 +83,7 @@ it('lists nothing of a queue while its batch waits for a slow server', async () 
   await insert('recording', { queue: 'ingest', ...QUEUED });
   await insert('webhook', { queue: 'webhooks', ...QUEUED });
   expect(await waiting()).toEqual(['ingest recording', 'webhooks webhook']);
-  await insert('recording in work', { queue: 'ingest', ...IN_WORK });
+  await insert('recording in work', { queue: 'ingest', ...RUNNING });
   await insert('webhook in work', { queue: 'webhooks', starts: 1, leaseIn: 12 * MINUTE });
   expect(await waiting()).toEqual([]);
 });

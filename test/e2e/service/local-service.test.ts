@@ -236,7 +236,7 @@ describe('the local service', () => {
       await expect.poll(() => warnings, { timeout: 20_000 }).toHaveLength(1);
       await service.runScheduled('*/5 * * * *');
       expect(warnings[0]).toMatch(
-        /^warning: the local runtime .* ended unexpectedly and is restarted\. Nothing is lost/,
+        /^warning: the local runtime .* ended unexpectedly and is restarted\. Jobs continue/,
       );
       expect(await service.db.prepare('SELECT COUNT(*) AS count FROM kept').first('count')).toBe(0);
       expect((await service.bucket.head('kept'))?.size).toBe(5);
