@@ -220,7 +220,7 @@ describe('the local service', () => {
     }
     await killWorkerd();
     await expect.poll(() => findProcess(service.pid), { timeout: 10_000 }).toBeUndefined();
-    expect(service.log()).toContain('keeps ending unexpectedly. Nothing is lost');
+    expect(service.log()).toContain('keeps ending unexpectedly. No job is lost');
     expect(service.workerdPids()).toEqual([]);
   });
 
@@ -235,9 +235,7 @@ describe('the local service', () => {
       process.kill(workerd.pid, 'SIGKILL');
       await expect.poll(() => warnings, { timeout: 20_000 }).toHaveLength(1);
       await service.runScheduled('*/5 * * * *');
-      expect(warnings[0]).toMatch(
-        /^warning: the local runtime .* ended unexpectedly and is restarted\. Jobs continue/,
-      );
+      expect(warnings[0]).toMatch(/^warning: the local runtime .* ended unexpectedly and is restarted\. Jobs continue/);
       expect(await service.db.prepare('SELECT COUNT(*) AS count FROM kept').first('count')).toBe(0);
       expect((await service.bucket.head('kept'))?.size).toBe(5);
       expect((await fetch(`${service.url}/v1/test`)).status).toBe(401);
