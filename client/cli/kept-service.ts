@@ -12,8 +12,8 @@ const CHECK_MS = 1000;
 const GRACE_SECONDS = 20;
 
 /**
- * Runs a service without a terminal until no command has used it for the given time, then removes its state. Measures the
- * idle time in checks, because the clock also runs while the machine sleeps.
+ * Runs a service without a terminal until no command has used it for the given time, then removes its state. Measures
+ * the idle time in checks, because the clock also runs while the machine sleeps.
  */
 async function keepService(stateDir: string, idleSecondsText: string): Promise<void> {
   const maxIdleMs = (Number(idleSecondsText) + GRACE_SECONDS) * 1000;

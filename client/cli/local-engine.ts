@@ -8,8 +8,8 @@ const LOCAL_ENGINE_URL = `http://127.0.0.1:${ASR_PORT}/v1`;
 const PROBE_MS = 300;
 
 /**
- * Makes services that start later use the engine of `npm run asr`, if it runs. Does not change a `ROLLCALL_ASR_URL` that
- * is set, even to an empty value, which means no engine.
+ * Makes services that start later use the engine of `npm run asr`, if it runs. Does not change a `ROLLCALL_ASR_URL`
+ * that is set, even to an empty value, which means no engine.
  *
  * @returns the engine's address; undefined if it is not used
  */

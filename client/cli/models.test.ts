@@ -87,7 +87,7 @@ it('advises a new checkout if a pack of the repository is damaged', async () => 
 });
 
 it.each([
-  ['{', /^rollcall: \/.*models\/manifest\.json is no JSON: .*\.\n$/],
+  ['{', /^rollcall: \/.*models\/manifest\.json is not JSON: .*\.\n$/],
   ['{"version":1,"use":"default","packs":{}}', /^rollcall: models\/manifest\.json: use names no pack: "default"\.\n$/],
 ])('reports the fault of a manifest in one line: %s', async (text, message) => {
   writeFileSync(join(root, 'models', 'manifest.json'), text);

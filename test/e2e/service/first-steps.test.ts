@@ -35,7 +35,7 @@ it('makes the first key of a service, once, and tests the service with a recordi
   expect(keys).toHaveLength(1);
   const headers = { Authorization: `Bearer ${keys[0]}` };
   expect((await fetch(`${service.url}/v1/test`, { headers })).status).toBe(200);
-  expect(said.filter((line) => /^smoke test: a conversation with its \d speakers/.test(line))).toHaveLength(2);
+  expect(said.filter((line) => /^smoke test: found the \d speakers of a conversation/.test(line))).toHaveLength(2);
   // The keys of the tests are revoked.
   const [{ alive }] = await runSqlOn(service.db)<{ alive: number }>(
     'SELECT COUNT(*) AS alive FROM api_keys WHERE revoked_at IS NULL',
