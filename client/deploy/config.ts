@@ -20,9 +20,9 @@ export const QUEUES = [
 ] as const;
 
 /**
- * Writes a copy of a Worker's wrangler file for a deployment, with the id of the account's database, Workers AI, and the
- * transcription engines of the environment. The file in the repository keeps its placeholder, because local state is
- * stored under it.
+ * Writes a copy of a Worker's wrangler file for a deployment, with the id of the account's database, Workers AI, and
+ * the transcription engines of the environment. The file in the repository keeps its placeholder, because local state
+ * is stored under it.
  *
  * @param options.folder folder of the copy; `.wrangler/rollcall/deploy` by default
  * @returns path of the copy

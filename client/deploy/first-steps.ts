@@ -46,7 +46,8 @@ export async function takeFirstSteps(deployed: Deployed): Promise<void> {
     const reason = error instanceof Error ? error.message : String(error);
     const rollbacks = WORKERS.map(({ name }) => `npx wrangler rollback --name ${nameIn(instance, name)}`);
     throw new Error(
-      `The deployed service does not work: ${reason}. To return to the previous version: ${rollbacks.reverse().join(' && ')}`,
+      `The deployed service does not work: ${reason}. ` +
+        `To return to the previous version: ${rollbacks.reverse().join(' && ')}`,
     );
   }
 }

@@ -3,8 +3,8 @@ import { inJurisdiction } from './home.ts';
 import { mustWrangler } from './wrangler.ts';
 
 /**
- * Expiry of objects that the sweep missed. Recordings are needed for 52 hours, and longer while a job waits; outputs for
- * 24 hours. No job runs for seven days.
+ * Expiry of objects that the sweep missed. Recordings are needed for 52 hours, and longer while a job waits; outputs
+ * for 24 hours. No job runs for seven days.
  */
 export const LIFECYCLE_RULES = [
   { prefix: 'work/', days: 7 },

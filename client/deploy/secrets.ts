@@ -53,8 +53,8 @@ function makeSigningKey(root: string, instance: string, say: (line: string) => v
 const newSigningKey = (): string => randomBytes(32).toString('base64');
 
 /**
- * Calls `deploy` with the arguments of `wrangler deploy` that upload secrets with the code, so that no code runs without
- * them. Deletes the file of the secrets at the end.
+ * Calls `deploy` with the arguments of `wrangler deploy` that upload secrets with the code, so that no code runs
+ * without them. Deletes the file of the secrets at the end.
  */
 export async function withSecretsFile<T>(secrets: Secrets, deploy: (args: string[]) => Promise<T>): Promise<T> {
   if (Object.keys(secrets).length === 0) return deploy([]);

@@ -63,8 +63,8 @@ const inputs = [
   '.dev.vars',
 ];
 /**
- * Bundles like a deployment. Minified, because an isolate keeps its code as text. That text takes two bytes per character
- * if one is outside Latin-1, which happens only in comments: 3.7 MB instead of 0.9.
+ * Bundles like a deployment. Minified, because an isolate keeps its code as text. That text takes two bytes per
+ * character if one is outside Latin-1, which happens only in comments: 3.7 MB instead of 0.9.
  */
 const BUNDLING = ['deploy', '--dry-run', '--minify'];
 const inputPattern = /\.(ts|js|mjs|json|wasm|onnx|toml|sql|html|css|txt|md|bin|vars)$/;

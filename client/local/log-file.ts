@@ -9,8 +9,8 @@ export interface LogFile {
 const MAX_LOG_BYTES = 16 * 1024 * 1024;
 
 /**
- * Opens a log for appending. A log that is too long is renamed to `PATH.1`, and a new one is started. If the file cannot
- * be written, the service continues without a log.
+ * Opens a log for appending. A log that is too long is renamed to `PATH.1`, and a new one is started. If the file
+ * cannot be written, the service continues without a log.
  *
  * @param onFailure called once, with the reason
  */

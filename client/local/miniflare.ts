@@ -53,8 +53,8 @@ const LARGE_BYTES = 1024 * 1024;
 
 /**
  * Miniflare writes its configuration for workerd, including all modules, to one buffer. When the buffer is full, this
- * function copies it to one that is 4 KiB larger. The 30 MB of this service's modules cause about 200 copies, which take
- * 3 s. Growing the buffer by half causes one or two.
+ * function copies it to one that is 4 KiB larger. The 30 MB of this service's modules cause about 200 copies, which
+ * take 3 s. Growing the buffer by half causes one or two.
  */
 const GROWING_FUNCTION = /^Error.*\n.*\n *at \S*allocate\$1 /;
 

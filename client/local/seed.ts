@@ -19,7 +19,8 @@ export async function seedModels(bucket: R2Bucket, root: string): Promise<string
     if (!isIntact(root, file)) {
       throw new Error(`models/${file.path} is missing or damaged. ${remedyFor(pack, [file])}`);
     }
-    await bucket.put(key, new Uint8Array(readFileSync(modelPath(root, file)))); // Miniflare's proxy does not accept a Buffer
+    // Miniflare's proxy does not accept a Buffer.
+    await bucket.put(key, new Uint8Array(readFileSync(modelPath(root, file))));
     written.push(key);
   }
   return written;

@@ -48,7 +48,7 @@ FROM ranked WHERE place <= ${MESSAGES_PER_QUEUE} ORDER BY queue, place`;
  * Prepares the query for the waiting messages. Preparing blocks this process; a call does not, so it is safe with a
  * runtime that may hang.
  *
- * @returns the oldest messages of each queue, oldest first; none after a database error, because the runtime has answered
+ * @returns the oldest messages of each queue, oldest first; none after a database error, since the runtime has answered
  */
 export function waitingMessagesOf(db: D1Database): () => Promise<WaitingMessage[]> {
   const statement = db.prepare(QUERY);

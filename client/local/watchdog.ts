@@ -26,8 +26,8 @@ export interface WatchedRuntime {
 }
 
 /**
- * Watches a runtime until it must be replaced: when it does not answer, or one of its queues delivers nothing even after
- * a resend. Time in which this process was suspended, such as the sleep of a laptop, does not count.
+ * Watches a runtime until it must be replaced: when it does not answer, or one of its queues delivers nothing even
+ * after a resend. Time in which this process was suspended, such as the sleep of a laptop, does not count.
  *
  * @param ignored ids of messages for which a restart did not help; shared by the watchdogs of one service
  */

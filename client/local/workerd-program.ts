@@ -44,9 +44,9 @@ export function keepServiceFromInterrupts(): void {
 const V8_FLAGS_VARIABLE = 'MINIFLARE_WORKERD_V8_FLAGS';
 
 /**
- * Keeps two of V8's compilers off its background thread; on two cores V8 has only one. A compiler that waits there for a
- * garbage collection of the main thread blocks the sweeper for which the main thread waits. Then workerd answers nothing
- * until it is killed.
+ * Keeps two of V8's compilers off its background thread; on two cores V8 has only one. A compiler that waits there for
+ * a garbage collection of the main thread blocks the sweeper for which the main thread waits. Then workerd answers
+ * nothing until it is killed.
  */
 const V8_FLAGS = '--no-concurrent-recompilation --no-concurrent-sparkplug';
 

@@ -1,7 +1,7 @@
 /**
  * bzip2 decompression, after J. Seward's reference implementation (bzip2 1.0): Huffman codes → move-to-front with zero
- * runs → inverse Burrows–Wheeler transform → run lengths. Verifies the checksum of each block. Needed because the public
- * weights are .tar.bz2 files and a pull must need only Node.
+ * runs → inverse Burrows–Wheeler transform → run lengths. Verifies the checksum of each block. Needed because the
+ * public weights are .tar.bz2 files and a pull must need only Node.
  */
 
 const GROUP_SYMBOLS = 50;

@@ -1,6 +1,6 @@
 /**
- * Aborts a request when the caller's signal aborts, or when no data arrives within the timeout. A large answer on a slow
- * line may take longer in total. Avoids `AbortSignal.any`, which browsers have only since spring 2024.
+ * Aborts a request when the caller's signal aborts, or when no data arrives within the timeout. A large answer on a
+ * slow line may take longer in total. Avoids `AbortSignal.any`, which browsers have only since spring 2024.
  */
 export class Watch {
   readonly #control = new AbortController();
