@@ -14,7 +14,7 @@ afterEach(() => vi.unstubAllEnvs());
 
 describe('the error for a private folder that cannot be created', () => {
   const stateAdvice = /ROLLCALL_STATE/;
-  const checkoutAdvice = /\(EACCES\)\. The checkoutAdvice must be writable by this user\.$/;
+  const checkoutAdvice = /\(EACCES\)\. The checkout must be writable by this user\.$/;
 
   it('names ROLLCALL_STATE if that variable sets the folder', () => {
     vi.stubEnv('ROLLCALL_STATE', '/somewhere/else');

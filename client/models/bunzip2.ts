@@ -116,9 +116,9 @@ function readSelectors(bits: Bits, tableCount: number): Uint8Array {
   const selectors = new Uint8Array(bits.read(15));
   const recent = Array.from({ length: tableCount }, (_, index) => index);
   for (let index = 0; index < selectors.length; index++) {
-    let index = 0;
-    while (bits.read(1) === 1) if (++index >= tableCount) throw new Error('bzip2: a block is damaged');
-    recent.unshift(...recent.splice(index, 1));
+    let position = 0;
+    while (bits.read(1) === 1) if (++position >= tableCount) throw new Error('bzip2: a block is damaged');
+    recent.unshift(...recent.splice(position, 1));
     selectors[index] = recent[0];
   }
   return selectors;
