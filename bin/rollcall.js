@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { existsSync } from 'node:fs';
 
-// A checkout builds the command from its sources; an installed package contains the build.
+// Builds the command in a checkout; an installed package already contains the build.
 const build = new URL('../client/cli/build.js', import.meta.url);
 if (existsSync(build)) await (await import(build.href)).buildCommand();
 const { main } = await import(new URL('../dist/cli/rollcall.js', import.meta.url).href);

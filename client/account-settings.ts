@@ -4,7 +4,7 @@ import { WEBHOOK_SECRET_GRACE_MS } from '../src/jobs/webhook-signature.ts';
 import { USAGE_OF_ALL_SQL, USAGE_SQL, type UsageSqlRow, usageFromRow } from '../src/platform/d1/usage-records.ts';
 import type { RunSql, SqlValue } from './local/database.ts';
 
-/** A row of accounts. Times are milliseconds since the Unix epoch; limits are null for the service's defaults. */
+/** An account. Times are milliseconds since the Unix epoch; a limit of null means the service's default. */
 export interface AccountRow {
   readonly id: string;
   readonly name: string;
@@ -23,18 +23,18 @@ const SELECT_ACCOUNTS = `
          created_at AS createdAt
   FROM accounts`;
 
-/** All accounts, by name. */
+/** Lists all accounts, by name. */
 export async function listAccounts(run: RunSql): Promise<AccountRow[]> {
   return run<AccountRow>(`${SELECT_ACCOUNTS} ORDER BY name`);
 }
 
-/** @returns undefined if there is no account of that name */
+/** @returns undefined if no account has that name */
 export async function findAccount(run: RunSql, name: string): Promise<AccountRow | undefined> {
   const [row] = await run<AccountRow>(`${SELECT_ACCOUNTS} WHERE name = ?`, name);
   return row;
 }
 
-/** @returns the id of the new account, undefined if there is one of that name */
+/** @returns the id of the new account; undefined if an account has that name */
 export async function createAccount(run: RunSql, name: string, now: number): Promise<string | undefined> {
   const [row] = await run(
     'INSERT INTO accounts (id, name, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING id',
@@ -50,15 +50,15 @@ export interface AccountSettings {
   readonly subscribed?: boolean;
   readonly creditSeconds?: number;
   readonly addCreditSeconds?: number;
-  /** Requests in a rate window to one endpoint; null restores the service's default. */
+  /** Requests to one endpoint in a rate window; null restores the service's default. */
   readonly postLimit?: number | null;
   readonly getLimit?: number | null;
 }
 
 /**
- * Changes an account in one statement, so that credit which a job uses at the same time is not lost.
+ * Changes an account in one statement, so that a job that uses credit at the same time causes no lost update.
  *
- * @returns false if there is no account of that name
+ * @returns false if no account has that name
  */
 export async function changeAccount(run: RunSql, name: string, settings: AccountSettings): Promise<boolean> {
   const { subscribed, creditSeconds, addCreditSeconds, postLimit, getLimit } = settings;
@@ -69,10 +69,10 @@ export async function changeAccount(run: RunSql, name: string, settings: Account
     ['post_limit = ?', postLimit],
     ['get_limit = ?', getLimit],
   ];
-  const wanted = changes.flatMap(([assignment, value]) => (value === undefined ? [] : [{ assignment, value }]));
-  if (wanted.length === 0) return (await findAccount(run, name)) !== undefined;
-  const assignments = wanted.map(({ assignment }) => assignment).join(', ');
-  const values = wanted.map(({ value }) => value);
+  const given = changes.flatMap(([assignment, value]) => (value === undefined ? [] : [{ assignment, value }]));
+  if (given.length === 0) return (await findAccount(run, name)) !== undefined;
+  const assignments = given.map(({ assignment }) => assignment).join(', ');
+  const values = given.map(({ value }) => value);
   return (await run(`UPDATE accounts SET ${assignments} WHERE name = ? RETURNING id`, ...values, name)).length === 1;
 }
 
@@ -85,7 +85,7 @@ export type Rotation =
 /**
  * Gives an account a new webhook secret. The previous one also signs for a day.
  *
- * @param force rotates also within a day after a rotation, which ends the previous secret at once
+ * @param force rotates even within a day after a rotation, which ends the previous secret at once
  */
 export async function rotateWebhookSecret(run: RunSql, name: string, now: number, force = false): Promise<Rotation> {
   const [rotated] = await run(
@@ -104,13 +104,13 @@ export async function rotateWebhookSecret(run: RunSql, name: string, now: number
 /** Usage with the name of the billed account. */
 export type AccountUsageRow = UsageRow & { readonly account: string };
 
-/** Billed usage of all accounts, by UTC day and kind. */
+/** Reads the billed usage of all accounts, by UTC day and kind. */
 export async function usageOfAll(run: RunSql, { from, to }: UsageQuery): Promise<AccountUsageRow[]> {
   const rows = await run<UsageSqlRow & { readonly account: string }>(USAGE_OF_ALL_SQL, from, to);
   return rows.map(({ account, ...row }) => ({ account, ...usageFromRow(row) }));
 }
 
-/** Billed usage of an account, by UTC day and kind. */
+/** Reads the billed usage of an account, by UTC day and kind. */
 export async function accountUsage(run: RunSql, accountId: string, { from, to }: UsageQuery): Promise<UsageRow[]> {
   const rows = await run<UsageSqlRow>(USAGE_SQL, accountId, from, to);
   return rows.map(usageFromRow);

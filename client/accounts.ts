@@ -21,7 +21,7 @@ export interface KeyRow {
   readonly revokedAt: number | null;
 }
 
-/** Creates the account if it is missing, and applies the change. @returns its id */
+/** Creates the account if it is missing, and applies the change. @returns the id of the account */
 export async function ensureAccount(run: RunSql, change: AccountChange, now: number): Promise<string> {
   const { name, subscribe, creditSeconds } = change;
   const id = (await createAccount(run, name, now)) ?? (await findAccount(run, name))!.id;
@@ -36,13 +36,13 @@ export interface NewKey {
   readonly scopes: readonly Scope[];
   /** Milliseconds since the Unix epoch. */
   readonly expiresAt?: number;
-  /** The service's, base64. */
+  /** Signing key of the service, base64. */
   readonly signingKey: string;
   /** Pages from which browsers may connect to live streams of the key; any if undefined. */
   readonly origins?: readonly string[];
 }
 
-/** Records a new key and signs it. The token itself is not stored. */
+/** Stores a new key and signs its token; does not store the token. */
 export async function createKey(run: RunSql, key: NewKey, now: number): Promise<{ keyId: string; token: string }> {
   const keyId = randomUUID();
   await run(
@@ -58,19 +58,19 @@ export async function createKey(run: RunSql, key: NewKey, now: number): Promise<
   return { keyId, token };
 }
 
-/** @returns the secret that verifies an account's webhooks, undefined if there is no account of that name */
+/** @returns the secret that verifies an account's webhooks; undefined if no account has that name */
 export async function webhookSecretOf(run: RunSql, name: string, signingKey: string): Promise<string | undefined> {
   const account = await findAccount(run, name);
   return account && deriveWebhookSecret(signingKey, account.id, account.webhookSecretVersion);
 }
 
-/** @returns false if there is no such key; true for a key that is already revoked */
+/** @returns false if the key does not exist; true for a key that is already revoked */
 export async function revokeKey(run: RunSql, keyId: string, now: number): Promise<boolean> {
   await run('UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL', now, keyId);
   return (await run('SELECT id FROM api_keys WHERE id = ?', keyId)).length === 1;
 }
 
-/** The keys of one account, or of all; newest first. */
+/** Lists the keys of one account or of all, the newest first. */
 export async function listKeys(run: RunSql, account?: string): Promise<KeyRow[]> {
   return run<KeyRow>(
     `SELECT api_keys.id AS id, accounts.name AS account, scopes, api_keys.created_at AS createdAt,

@@ -1,7 +1,7 @@
 /** A Worker of the service. */
 export interface ServiceWorker {
   readonly name: string;
-  /** Its wrangler file in the root of the repository. */
+  /** Name of its wrangler file in the root of the repository. */
   readonly config: string;
   /** Whether it needs the variables of the transcription engines. */
   readonly transcribes: boolean;
@@ -9,7 +9,7 @@ export interface ServiceWorker {
   readonly sweeps: boolean;
 }
 
-/** Answers HTTP. Its wrangler file names the migrations of the database. */
+/** Answers HTTP. Its wrangler file contains the migrations of the database. */
 export const API: ServiceWorker = {
   name: 'rollcall',
   config: 'wrangler.toml',
@@ -31,5 +31,5 @@ export const LIVE: ServiceWorker = {
   sweeps: false,
 };
 
-/** In the order of their deployment: a Worker can only be bound to Durable Objects of a deployed one. */
+/** In the order of deployment: a Worker can only be bound to Durable Objects of a deployed Worker. */
 export const WORKERS = [JOBS, LIVE, API] as const;

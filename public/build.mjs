@@ -1,4 +1,4 @@
-// Builds the files of the pages that the Worker serves. wrangler runs this script before it bundles the Worker
+// Builds the pages that the Worker serves. wrangler runs this script before it bundles the Worker
 // (`[build]` in wrangler.toml).
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -26,9 +26,9 @@ const { outputFiles } = await build({
 });
 
 /**
- * Extracts script and styles of Scalar's API reference for browsers from the plugin for Fastify, which contains the
- * script as a string: Scalar's own package has 284 dependencies. The script begins with a statement that puts the styles
- * into the page, which the page's policy forbids, so the styles become a separate file.
+ * Extracts script and styles of Scalar's API reference from its plugin for Fastify, which contains the script as a
+ * string; Scalar's main package has 284 dependencies. The script begins with a statement that adds the styles to the
+ * page. The page's content security policy forbids that, so the styles become a separate file.
  */
 function reference() {
   const plugin = join(root, 'node_modules', '@scalar', 'fastify-api-reference', 'dist', 'index.js');
@@ -56,7 +56,7 @@ const files = [
 mkdirSync(target, { recursive: true });
 for (const { path, bytes } of files) {
   if (existsSync(path) && readFileSync(path).equals(bytes)) continue;
-  // Replaced atomically, because another build may be reading it.
+  // Replaced atomically, because another build may be reading the file.
   const scratch = `${path}.${process.pid}.tmp`;
   writeFileSync(scratch, bytes);
   renameSync(scratch, path);

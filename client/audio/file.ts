@@ -4,18 +4,18 @@ import type { AudioError, ByteSource, Result } from '../../src/audio/audio-ports
 import { type AudioPorts, Recording } from '../../src/audio/recording.ts';
 import { bytesSource } from '../../src/platform/r2-objects.ts';
 
-/** A recording on disk, decoded as it is read. */
+/** A recording on disk, decoded while it is read. */
 export interface AudioFile {
-  /** 16 kHz mono in blocks of any length; the next block may overwrite a block. */
+  /** Yields 16 kHz mono in blocks of any length. Each block may overwrite the previous one. */
   blocks(): AsyncGenerator<Float32Array>;
-  /** Warning about a faulty file, after the end of the blocks. */
+  /** Returns a warning about a faulty file, after the end of the blocks. */
   warning(): string | undefined;
   close(): Promise<void>;
 }
 
 const READ_BYTES = 1 << 18;
 
-/** Opens a recording with the service's own decoder, without reading the whole file into memory. */
+/** Opens a recording with the service's decoder, without reading the whole file into memory. */
 export async function openAudioFile(path: string, ports: AudioPorts): Promise<Result<AudioFile, AudioError>> {
   const handle = await open(path);
   try {
@@ -80,10 +80,10 @@ export async function decodeFile(path: string, ports: AudioPorts): Promise<Float
   const { end } = opened.value;
   if (!end.ok) throw new Error(`${path}: ${end.error.message}`);
   const samples = new Float32Array(end.value.totalSamples);
-  let filled = 0;
+  let position = 0;
   for (const block of blocks) {
-    samples.set(block, filled);
-    filled += block.length;
+    samples.set(block, position);
+    position += block.length;
   }
   return samples;
 }

@@ -8,22 +8,22 @@ import { projectDir } from '../local/paths.ts';
 let dsp: Dsp | undefined;
 let decoders: Decoders | undefined;
 
-/** The WebAssembly module in a file. */
+/** Compiles the WebAssembly module in a file. */
 export const moduleAt = (path: string): WebAssembly.Module => new WebAssembly.Module(readFileSync(path));
 
-/** The service's signal processing, in this process. */
+/** Returns the service's signal processing, in this process. */
 export function nodeDsp(): Dsp {
   dsp ??= createDsp(moduleAt(join(projectDir, 'wasm/dsp/dsp.wasm')));
   return dsp;
 }
 
-/** The service's decoders and resampler, in this process. */
+/** Returns the service's decoders and resampler, in this process. */
 export function nodeAudio(): AudioPorts {
   decoders ??= createDecoders(moduleAt(join(projectDir, 'wasm/codecs/codecs.wasm')));
   return { decoder: decoders, resampler: nodeDsp().resampler };
 }
 
-/** WebAssembly memory of this process's decoders, bytes. */
+/** Returns the WebAssembly memory of this process's decoders, bytes. */
 export function decoderBytes(): number {
   return decoders?.memoryBytes() ?? 0;
 }

@@ -4,9 +4,9 @@ import { DEFAULT_RATE_LIMITS } from '../../src/jobs/app-services.ts';
 import { signingVersions, WEBHOOK_SECRET_GRACE_MS } from '../../src/jobs/webhook-signature.ts';
 import type { AccountRow, AccountUsageRow } from '../account-settings.ts';
 
-const moment = (time: number): string => new Date(time).toISOString();
+const isoTime = (time: number): string => new Date(time).toISOString();
 
-/** A line of `account list`: name, credit, subscription, limits, time of creation. */
+/** Formats a line of `account list`: name, credit, subscription, limits, time of creation. */
 export function accountLine(account: AccountRow): string {
   const columns = [
     account.name,
@@ -14,24 +14,24 @@ export function accountLine(account: AccountRow): string {
     account.subscribed === 1 ? 'subscribed' : '-',
     `post ${account.postLimit ?? DEFAULT_RATE_LIMITS.post}`,
     `get ${account.getLimit ?? DEFAULT_RATE_LIMITS.get}`,
-    moment(account.createdAt),
+    isoTime(account.createdAt),
   ];
   return columns.join('  ');
 }
 
-/** The lines of `account show`. */
+/** Formats the lines of `account show`. */
 export function accountDetails(account: AccountRow, now: number): string[] {
-  const limit = (own: number | null, usual: number): string =>
-    `${own ?? usual} requests a minute to each endpoint${own === null ? ' (default)' : ''}`;
+  const limit = (accountLimit: number | null, defaultLimit: number): string =>
+    `${accountLimit ?? defaultLimit} requests a minute to each endpoint${accountLimit === null ? ' (default)' : ''}`;
   const { webhookSecretVersion: version, webhookSecretRotatedAt: rotatedAt } = account;
   const inGrace = rotatedAt !== null && signingVersions(version, rotatedAt, now).length > 1;
   const grace = inGrace
-    ? `, version ${version - 1} signs too until ${moment(rotatedAt + WEBHOOK_SECRET_GRACE_MS)}`
+    ? `; version ${version - 1} also signs until ${isoTime(rotatedAt + WEBHOOK_SECRET_GRACE_MS)}`
     : '';
   return [
     `name: ${account.name}`,
     `id: ${account.id}`,
-    `made: ${moment(account.createdAt)}`,
+    `created: ${isoTime(account.createdAt)}`,
     `subscribed: ${account.subscribed === 1 ? 'yes' : 'no'}`,
     `credit: ${roundSeconds(account.creditSeconds)} s`,
     `post limit: ${limit(account.postLimit, DEFAULT_RATE_LIMITS.post)}`,
@@ -40,11 +40,10 @@ export function accountDetails(account: AccountRow, now: number): string[] {
   ];
 }
 
-/** The fault of a bound of `account usage`, with the name of the option in place of the contract's query field. */
+/** Formats an invalid bound of `account usage` with the name of the option instead of the query field. */
 export function usageFault({ field, message }: FieldError): string {
-  const ofOption =
-    message === LOST_PLUS ? NOT_A_TIME : message.replaceAll('`to`', '--to').replace('not sent', 'not given');
-  return `--${field} ${ofOption}.`;
+  const text = message === LOST_PLUS ? NOT_A_TIME : message.replaceAll('`to`', '--to').replace('not sent', 'not given');
+  return `--${field} ${text}.`;
 }
 
 export const USAGE_FORMATS = ['text', 'csv', 'json'] as const;
@@ -52,7 +51,7 @@ export type UsageFormat = (typeof USAGE_FORMATS)[number];
 
 const COLUMNS = ['account', 'date', 'kind', 'jobs', 'billedSeconds', 'voiceprints'] as const;
 
-/** `account usage` of several accounts, or in a format for programs: a line for each account, day and kind. */
+/** Formats `account usage` with a line for each account, day and kind: for several accounts, or for programs. */
 export function usageExport(rows: readonly AccountUsageRow[], format: UsageFormat): string[] {
   if (format === 'json') return rows.map((row) => JSON.stringify(row));
   const table = [COLUMNS, ...rows.map((row) => COLUMNS.map((name) => String(row[name])))];
@@ -69,7 +68,7 @@ export function usageExport(rows: readonly AccountUsageRow[], format: UsageForma
 
 const csvCell = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
-/** The table of `account usage`: a line for each day and kind, then the totals. */
+/** Formats the table of `account usage`: a line for each day and kind, then the totals. */
 export function usageLines({ days, totals }: Usage): string[] {
   const line = (first: string, kind: string, row: Usage['totals']): string =>
     [

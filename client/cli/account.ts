@@ -43,12 +43,12 @@ const show = (name: string, { remote }: Remote) =>
 const create = (name: string, { remote }: Remote) => {
   const work = async (run: RunSql): Promise<void> => {
     const id = await createAccount(run, name, Date.now());
-    if (id === undefined) throw new CliError(EXIT.failed, `There is an account ${name} already.`);
+    if (id === undefined) throw new CliError(EXIT.failed, `The account ${name} already exists.`);
     note(`account ${name} is created`);
     note(`give it credit with: npm run account -- set ${JSON.stringify(name)} --credit SECONDS`);
     await printLines([id]);
   };
-  return withDatabase(remote, work, { makes: true });
+  return withDatabase(remote, work, { creates: true });
 };
 
 interface SetOptions extends Remote {
@@ -85,7 +85,7 @@ async function set(name: string, options: SetOptions): Promise<void> {
 
 async function rotate(name: string, { remote, force }: Remote & { readonly force?: boolean }): Promise<void> {
   await withDatabase(remote, async (run) => {
-    // Before the rotation: without the key the new secret could not be shown.
+    // Read before the rotation, because the command cannot show the new secret without the key.
     const key = signingKey(remote);
     const rotation = await rotateWebhookSecret(run, name, Date.now(), force);
     if (rotation.kind === 'no_account') throw noAccount(name);
@@ -145,7 +145,7 @@ export const command = new Command('account').description(
   'Accounts: credit, subscription, rate limits, webhook secrets, usage.',
 );
 
-/** A subcommand for the local service, or with --remote for the deployed one. */
+/** Adds a subcommand for the local service, or with --remote for the deployed one. */
 function subcommand(name: string, description: string): Command {
   return command
     .command(name)
@@ -175,13 +175,13 @@ ofAccount('set', 'change an account; takes effect at once, also on a running ser
       .argParser(requestCount)
       .conflicts('defaultLimits'),
   )
-  .option('--default-limits', 'go back to the limits of the service')
+  .option('--default-limits', 'restore the default limits of the service')
   .action(set);
-ofAccount('rotate-webhook-secret', 'make a new webhook secret and print it; the previous one also signs for 24 hours')
+ofAccount('rotate-webhook-secret', 'create a new webhook secret and print it; the previous one also signs for 24 hours')
   .option('--force', 'also within 24 hours of the last rotation')
   .action(rotate);
 ofAccount('webhook-secret', 'print the secret that verifies its webhooks').action(webhookSecret);
-subcommand('usage', 'show what one or all accounts were billed, by UTC day and kind; the last 30 days by default')
+subcommand('usage', 'show the billed usage of one or all accounts by UTC day and kind; the last 30 days by default')
   .argument('[name]', 'the account; all accounts by default', accountName)
   .addOption(
     new Option('--format <format>', 'one line for each account, day and kind').choices(USAGE_FORMATS).default('text'),

@@ -29,11 +29,11 @@ describe('the banner of rollcall serve', () => {
   });
 });
 
-it('sends no key to a service whose owner is dead or has another port', async () => {
+it('sends no key to a service whose owner has ended or has another port', async () => {
   const stateDir = mkdtempSync(join(tmpdir(), 'rollcall-announced-'));
-  const asked: string[] = [];
+  const authorizations: string[] = [];
   const server = await startServer((request, response) => {
-    asked.push(`${request.headers.authorization}`);
+    authorizations.push(`${request.headers.authorization}`);
     response.setHeader('Content-Type', 'application/json').end('{"status":"OK","message":""}');
   });
   try {
@@ -42,10 +42,10 @@ it('sends no key to a service whose owner is dead or has another port', async ()
     expect(await findAnnounced(stateDir)).toBeUndefined();
     recordOwner(stateDir, { port: port + 1 });
     expect(await findAnnounced(stateDir)).toBeUndefined();
-    expect(asked).toEqual([]);
+    expect(authorizations).toEqual([]);
     recordOwner(stateDir, { port });
     expect(await findAnnounced(stateDir)).toMatchObject({ key: 'secret' });
-    expect(asked).toEqual(['Bearer secret']);
+    expect(authorizations).toEqual(['Bearer secret']);
   } finally {
     await server.close();
     rmSync(stateDir, { recursive: true });

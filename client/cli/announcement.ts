@@ -1,6 +1,6 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { livingOwner } from '../local/owner.ts';
+import { runningOwner } from '../local/owner.ts';
 import { writePrivateFile } from '../local/paths.ts';
 import { RollcallClient } from '../sdk/client.ts';
 
@@ -11,10 +11,10 @@ export interface Announcement {
 }
 
 /**
- * The output of `rollcall serve`: addresses, and the key once.
+ * Formats the output of `rollcall serve`: the addresses, and the key once.
  *
- * @param hasLinks whether stdout is a terminal, which shows links: then the link of the playground has the key in its
- *   fragment, which browsers do not send
+ * @param hasLinks whether stdout is a terminal, which shows links. Then the link to the playground has the key in its
+ *   fragment, which browsers do not send to servers
  */
 export function greeting({ url, key }: Announcement, hasLinks: boolean): string {
   const page = `${url}/`;
@@ -35,8 +35,8 @@ export function withdraw(stateDir: string): void {
 }
 
 /**
- * The announced service, if it answers. A process that was killed leaves its announcement: another program that now
- * listens on its port must not get the key.
+ * Returns the announced service, if it answers. A killed process leaves its announcement, and another program that now
+ * listens on its port must not receive the key.
  */
 export async function findAnnounced(stateDir: string): Promise<Announcement | undefined> {
   let service: Announcement;
@@ -45,7 +45,7 @@ export async function findAnnounced(stateDir: string): Promise<Announcement | un
   } catch {
     return undefined;
   }
-  if (livingOwner(stateDir)?.port !== Number(new URL(service.url).port)) return undefined;
+  if (runningOwner(stateDir)?.port !== Number(new URL(service.url).port)) return undefined;
   const test = await new RollcallClient({ ...service, timeoutMs: 5000 }).test();
   return test.ok ? service : undefined;
 }

@@ -5,10 +5,10 @@ import { defaultStateDir, projectDir } from '../local/paths.ts';
 import { loadSecrets } from '../local/secrets.ts';
 import { CliError, EXIT } from './run.ts';
 
-/** More than an account's counter can answer in a window. */
+/** More requests than the service can answer in a window. */
 const MAX_RATE_LIMIT = 1_000_000;
 
-/** Thirty thousand years; sums of credit are still exact to the millisecond. */
+/** 30,000 years; sums of credit up to it are exact to the millisecond. */
 const MAX_SECONDS = 1e12;
 
 /** Parses a number of seconds for commander. */
@@ -20,7 +20,7 @@ export function seconds(text: string): number {
   return value;
 }
 
-/** Options whose name is not that of the request's field with dashes. */
+/** Options whose names differ from the request's fields in more than dashes. */
 const OPTIONS: Readonly<Record<string, string>> = {
   'matching.threshold': '--threshold',
   transcription: '--transcribe',
@@ -42,7 +42,7 @@ const NAMED = [
   ...['speechProbability', 'crosstalkProbability', 'speakerProbability'],
 ];
 
-/** The option that sets a field of a request; the field itself if there is none. */
+/** Returns the option that sets a field of a request; the field itself if there is none. */
 export function optionOfField(field: string): string {
   if (!NAMED.includes(field)) return OPTIONS[field] ?? field;
   return `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
@@ -91,12 +91,12 @@ export function noAccount(name: string): CliError {
 /**
  * Runs `work` with the database of the local or the deployed service.
  *
- * @param options `makes` a missing local one
+ * @param options `creates` a missing local database
  */
 export async function withDatabase(
   remote: boolean | undefined,
   work: (run: RunSql) => Promise<void>,
-  options: { readonly makes?: boolean } = {},
+  options: { readonly creates?: boolean } = {},
 ): Promise<void> {
   const database = await openAccounts(remote, options);
   const run: RunSql = remote
@@ -109,15 +109,15 @@ export async function withDatabase(
   }
 }
 
-/** Prints wrangler's complaint without a stack, since the user can solve it. */
+/** Reports wrangler's error without a stack trace, because the user can fix it. */
 function refuseRemote(error: unknown): never {
   throw new CliError(EXIT.failed, error instanceof Error ? error.message : String(error));
 }
 
-/** Imports on demand, so that wrong usage is reported without loading wrangler's libraries. */
+/** Imports on demand, so that wrong usage is reported before wrangler's libraries load. */
 async function openAccounts(
   remote: boolean | undefined,
-  options: { readonly makes?: boolean },
+  options: { readonly creates?: boolean },
 ): Promise<{ run: RunSql; close(): Promise<void> }> {
   if (remote) return (await import('../deploy/remote.ts')).openRemote(projectDir);
   const { openDatabase } = await import('../local/database.ts');
@@ -125,7 +125,7 @@ async function openAccounts(
 }
 
 /**
- * The signing key of the local or the deployed service.
+ * Returns the signing key of the local or the deployed service.
  *
  * @throws CliError for a missing or invalid key, before the command changes anything
  */

@@ -14,10 +14,10 @@ const requirements = join(engineDir, 'requirements.txt');
 const venv = join(localDir, 'asr-venv');
 const venvPython = process.platform === 'win32' ? join(venv, 'Scripts', 'python.exe') : join(venv, 'bin', 'python');
 
-/** The oldest Python that the pinned requirements run on. */
+/** Oldest minor version of Python 3 that the pinned requirements support. */
 const OLDEST_MINOR = 11;
 const PYTHONS = ['python3', 'python3.13', 'python3.12', 'python3.11', 'python'];
-/** A server that has not ended after this time is transcribing, and is killed. */
+/** Time after which a server that is still transcribing is killed. */
 const STOP_MS = 3000;
 
 interface Options {
@@ -62,20 +62,20 @@ function argumentsOf({ whisper, parakeet, preload, host, port }: Options): strin
 /** Installs the requirements into a virtual environment, unless they are installed. */
 async function install(): Promise<void> {
   const stamp = join(venv, 'installed.sha256');
-  const wanted = createHash('sha256').update(readFileSync(requirements)).digest('hex');
-  if (existsSync(venvPython) && existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  const requirementsHash = createHash('sha256').update(readFileSync(requirements)).digest('hex');
+  if (existsSync(venvPython) && existsSync(stamp) && readFileSync(stamp, 'utf8') === requirementsHash) return;
   const python = findPython();
-  note('Installing the engine (some 500 MB, once) …');
+  note('Installing the engine (about 500 MB, once) …');
   makePrivateDir(localDir);
   rmSync(venv, { recursive: true, force: true, maxRetries: 5 });
   await call(
     python,
     ['-m', 'venv', venv],
-    'The virtual environment could not be made (Debian: apt install python3-venv)',
+    'The virtual environment could not be created (Debian: apt install python3-venv)',
   );
   const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--requirement', requirements];
   await call(venvPython, pip, 'The requirements could not be installed');
-  writeFileSync(stamp, wanted);
+  writeFileSync(stamp, requirementsHash);
 }
 
 function call(command: string, args: readonly string[], failure: string): Promise<void> {
@@ -103,8 +103,8 @@ function findPython(): string {
 
 export const command = new Command('asr')
   .description('Runs the transcription engine of containers/asr on this machine. npm start uses it while it runs.')
-  .option('--whisper <folder>', 'Whisper in the format of CTranslate2, in place of the pinned large-v3-turbo')
-  .option('--parakeet <folder>', 'a Parakeet TDT model in ONNX, in place of the pinned 0.6b-v3')
+  .option('--whisper <folder>', 'Whisper in the format of CTranslate2, instead of the pinned large-v3-turbo')
+  .option('--parakeet <folder>', 'a Parakeet TDT model in ONNX, instead of the pinned 0.6b-v3')
   .option('--preload <model...>', 'load whisper, parakeet or both before the first request')
   .option('--host <address>', 'address to listen on (HOST, 127.0.0.1)')
   .option('--port <port>', `port to listen on (PORT, ${ASR_PORT})`)

@@ -3,7 +3,7 @@ import { basename, extname, join, resolve } from 'node:path';
 import type { ShownOutput } from '../format/output.ts';
 import { type Format, fileIdOf, formatOutput } from '../format/output.ts';
 import { drawTerminalTimeline, palette } from '../format/terminal.ts';
-import { type Destination, deliver, fetchedAgain, openDestination } from './deliver.ts';
+import { type Destination, deliver, fetchAdvice, openDestination } from './deliver.ts';
 import { findInputs } from './inputs.ts';
 import { type JobOutput, type Session, withService } from './job.ts';
 import { openRecording, type Recording } from './recording.ts';
@@ -11,7 +11,7 @@ import { CliError, EXIT, note } from './run.ts';
 
 /** A recording of a command, and the destination of its result. */
 export interface BatchItem {
-  /** As given on the command line. */
+  /** Name given on the command line. */
   readonly name: string;
   readonly recording: Recording;
   readonly destination: Destination;
@@ -30,11 +30,11 @@ export interface BatchOptions {
  * Checks recordings and destinations before a service is started. For several recordings `--output` names a folder,
  * which is created if it is missing.
  *
- * @param asked files, addresses, patterns, or `-` for the standard input
+ * @param names files, addresses, patterns, or `-` for stdin
  */
-export async function openBatch(asked: readonly string[], options: BatchOptions): Promise<BatchItem[]> {
+export async function openBatch(names: readonly string[], options: BatchOptions): Promise<BatchItem[]> {
   const { baseDir, format, output, reads } = options;
-  const inputs = await findInputs(asked, baseDir);
+  const inputs = await findInputs(names, baseDir);
   if (inputs.length === 1) {
     const [{ name, path }] = inputs;
     const recording = openRecording(path, baseDir, name);
@@ -47,16 +47,16 @@ export async function openBatch(asked: readonly string[], options: BatchOptions)
   mkdirSync(resolve(baseDir, output), { recursive: true });
   const reserved = [...inputs.map(({ path }) => path), ...reads];
   const extension = format === 'text' ? 'txt' : format;
-  const names = resultNames(inputs.map(({ name }) => name));
+  const fileNames = resultNames(inputs.map(({ name }) => name));
   return recordings.map(({ name, recording }, index) => {
-    const file = join(output, `${names[index]}.${extension}`);
+    const file = join(output, `${fileNames[index]}.${extension}`);
     return { name, recording, destination: openDestination(file, baseDir, reserved) };
   });
 }
 
 /**
- * File names for the results of several recordings, without an extension, all different: the name of the recording,
- * with its extension or a number where others have the same one.
+ * Returns distinct file names for the results of several recordings, without an extension: the name of the recording,
+ * with its extension or a number where several have the same name.
  */
 export function resultNames(recordings: readonly string[]): string[] {
   const files = recordings.map(
@@ -66,9 +66,9 @@ export function resultNames(recordings: readonly string[]): string[] {
   const taken = new Set<string>();
   return files.map((file) => {
     const isUnique = files.filter((other) => stem(other) === stem(file)).length === 1;
-    const wanted = isUnique ? stem(file) : file;
-    let name = wanted;
-    for (let number = 2; taken.has(name); number++) name = `${wanted}-${number}`;
+    const preferred = isUnique ? stem(file) : file;
+    let name = preferred;
+    for (let number = 2; taken.has(name); number++) name = `${preferred}-${number}`;
     taken.add(name);
     return name;
   });
@@ -92,9 +92,9 @@ export async function runBatch<T extends ShownOutput>(
         const { output, address } = await work(session, recording);
         session.progress.end();
         onResult?.(output);
-        const isAtTerminal = destination.kind === 'stdout' && process.stdout.isTTY && format === 'text';
-        const text = isAtTerminal ? timelineOf(output) : formatOutput(output, format, fileIdOf(name));
-        await deliver(text, destination, fetchedAgain(address, format));
+        const printsTimeline = destination.kind === 'stdout' && process.stdout.isTTY && format === 'text';
+        const text = printsTimeline ? timelineOf(output) : formatOutput(output, format, fileIdOf(name));
+        await deliver(text, destination, fetchAdvice(address, format));
         if (items.length > 1 && destination.kind === 'file') note(`${name}: ${destination.name}`);
       } catch (error) {
         const isFatal = items.length === 1 || session.signal.aborted || !(error instanceof CliError);

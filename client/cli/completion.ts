@@ -36,7 +36,7 @@ function optionsOf(command: Command): Word[] {
 const namesOf = (words: readonly Word[]): string => words.map(({ word }) => word).join(' ');
 const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** Completes file names if no word fits. */
+/** Completes file names if no word matches. */
 function bashScript(completions: readonly Completion[]): string {
   const cases = completions.map(
     ({ word, children, options }) =>

@@ -35,19 +35,19 @@ describe('--output', () => {
     ['absent/out.txt', /there is no folder .*absent/],
     ['text/out.txt', /text is not a folder/],
     ['text', /would be overwritten/],
-    ['x'.repeat(256), /cannot be made \(.*too long/],
-  ])('%j is refused', (name, message) => {
+    ['x'.repeat(256), /cannot be created \(.*too long/],
+  ])('refuses %j', (name, message) => {
     writeFileSync(file('text'), 'kept');
     expect(() => openDestination(name, scratch, ['text'])).toThrow(message);
     expect(readFileSync(file('text'), 'utf8')).toBe('kept');
   });
 
-  it('may not be a recording that is found relative to the repository', () => {
+  it('refuses a recording that is found relative to the repository', () => {
     const name = 'package.json';
     expect(() => openDestination(join(process.cwd(), name), scratch, [name])).toThrow(/would be overwritten/);
   });
 
-  it('may be a new file, an existing one, or a device', () => {
+  it('accepts a new file, an existing file and a device', () => {
     writeFileSync(file('old.txt'), 'old');
     mkdirSync(file('folder'), { recursive: true });
     for (const name of ['new.txt', 'old.txt', 'folder/new.txt', 'Zoë 会議.txt']) {
@@ -60,9 +60,9 @@ describe('--output', () => {
   });
 
   it('is checked before the service is called', async () => {
-    const nowhere = { ROLLCALL_URL: 'http://127.0.0.1:9', ROLLCALL_KEY: 'k' };
+    const unreachable = { ROLLCALL_URL: 'http://127.0.0.1:9', ROLLCALL_KEY: 'k' };
     for (const command of ['diarize', 'live', 'voiceprint']) {
-      const run = await runCli(command, [conversation, '--output', file('absent/out.txt')], nowhere);
+      const run = await runCli(command, [conversation, '--output', file('absent/out.txt')], unreachable);
       expect(run, command).toMatchObject({ code: 2, stdout: '' });
       expect(run.stderr).toMatch(/^rollcall: --output: .* there is no folder .*\n$/);
     }
@@ -77,38 +77,38 @@ describe('--output', () => {
 
 describe('a result that cannot be written', () => {
   let service: RunningService;
-  let here: Record<string, string>;
+  let serviceEnv: Record<string, string>;
   beforeAll(async () => {
     service = await startService(file('state'));
-    here = { ROLLCALL_URL: service.url, ROLLCALL_KEY: service.key };
+    serviceEnv = { ROLLCALL_URL: service.url, ROLLCALL_KEY: service.key };
   });
   afterAll(() => service?.interrupt());
 
   it.runIf(existsSync(FULL_DISK))('is printed if the disk of --output is full', async () => {
-    const run = await runCli('diarize', [conversation, '--output', FULL_DISK], here);
+    const run = await runCli('diarize', [conversation, '--output', FULL_DISK], serviceEnv);
     expect(run.code).toBe(1);
     expect(run.stdout).toMatch(/^(\d+\.\d{3} {2}\d+\.\d{3} {2}SPEAKER_\d\d\n)+$/);
     expect(run.stderr).toMatch(/\/dev\/full could not be written: no space left on device/);
   });
 
   it.runIf(existsSync(FULL_DISK))('can be fetched with the printed command if stdout is full', async () => {
-    const run = await toFullDisk('diarize', [conversation, '--format', 'rttm'], here);
+    const run = await toFullDisk('diarize', [conversation, '--format', 'rttm'], serviceEnv);
     expect(run.code).toBe(1);
     expect(linesOf(run)).toEqual([expect.stringContaining('the result could not be printed: no space left on device')]);
     const address = /"(http[^"]+)"/.exec(run.stderr)?.[1] ?? '';
-    const again = await fetch(address, { headers: { Authorization: `Bearer ${service.key}` } });
-    expect(await again.text()).toMatch(/^SPEAKER /);
+    const response = await fetch(address, { headers: { Authorization: `Bearer ${service.key}` } });
+    expect(await response.text()).toMatch(/^SPEAKER /);
   });
 
-  it('ends quietly with the code of SIGPIPE if the reader of stdout has closed it', async () => {
-    const child = spawnCli('diarize', [conversation], here);
+  it('ends the command quietly with the code of SIGPIPE if the reader closed stdout', async () => {
+    const child = spawnCli('diarize', [conversation], serviceEnv);
     child.stdout?.destroy();
     const run = await collect(child);
     expect(run).toMatchObject({ code: 141, stderr: 'uploading …\ndiarizing …\n' });
   });
 
-  it('is still printed if the reader of stderr has closed it', async () => {
-    const child = spawnCli('diarize', [conversation], here);
+  it('is printed even if the reader closed stderr', async () => {
+    const child = spawnCli('diarize', [conversation], serviceEnv);
     child.stderr?.destroy();
     expect(await collect(child)).toMatchObject({ code: 0, stdout: expect.stringContaining('SPEAKER_00') });
   });
@@ -118,7 +118,7 @@ describe('the output of other commands', () => {
   it.each([
     ['models', ['list']],
     ['diarize', ['--help']],
-  ])('%s %j: ends quietly at a closed pipe', async (command, args) => {
+  ])('%s %j ends quietly when its pipe is closed', async (command, args) => {
     const child = spawnCli(command, args);
     child.stdout?.destroy();
     expect(await collect(child)).toMatchObject({ code: 141, stderr: '' });
@@ -127,7 +127,7 @@ describe('the output of other commands', () => {
   it.runIf(existsSync(FULL_DISK)).each([
     ['models', ['list']],
     ['diarize', ['--help']],
-  ])('%s %j: reports a full disk in one line', async (command, args) => {
+  ])('%s %j reports a full disk in one line', async (command, args) => {
     const run = await toFullDisk(command, args, {});
     expect(run.code).toBe(1);
     expect(run.stderr).toBe('rollcall: the standard output could not be written: no space left on device.\n');

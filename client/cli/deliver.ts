@@ -11,7 +11,7 @@ export type Destination =
   | { readonly kind: 'file'; readonly path: string; readonly name: string };
 
 /**
- * Checks `--output` before a job is started, which may take an hour.
+ * Checks `--output` before a job starts, because the job may take an hour.
  *
  * @param baseDir folder that relative names are resolved against
  * @param inputs files that the command reads; the result must not replace them
@@ -35,36 +35,36 @@ export function openDestination(name: string | undefined, baseDir: string, input
   return { kind: 'file', path, name };
 }
 
-/** Refuses names that no file can have, such as names that are too long. */
+/** Refuses names that the file system does not accept, for example too long ones. */
 function checkName(path: string, name: string): void {
   try {
     lstatSync(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT' || (error as NodeJS.ErrnoException).code === 'ENOTDIR')
       return;
-    throw new CliError(EXIT.usage, `--output: ${name} cannot be made (${systemReason(error) ?? String(error)}).`);
+    throw new CliError(EXIT.usage, `--output: ${name} cannot be created (${systemReason(error) ?? String(error)}).`);
   }
 }
 
 function checkFolder(folder: string, name: string): void {
   if (!existsSync(folder)) {
-    throw new CliError(EXIT.usage, `--output: ${name} cannot be made: there is no folder ${folder}.`);
+    throw new CliError(EXIT.usage, `--output: ${name} cannot be created: there is no folder ${folder}.`);
   }
   if (!statSync(folder).isDirectory()) {
-    throw new CliError(EXIT.usage, `--output: ${name} cannot be made: ${folder} is not a folder.`);
+    throw new CliError(EXIT.usage, `--output: ${name} cannot be created: ${folder} is not a folder.`);
   }
-  checkWritable(folder, `--output: ${name} cannot be made: ${folder}`);
+  checkWritable(folder, `--output: ${name} cannot be created: ${folder}`);
 }
 
 function checkWritable(path: string, what: string): void {
   try {
     accessSync(path, constants.W_OK);
   } catch (error) {
-    throw new CliError(EXIT.usage, `${what} may not be written (${systemReason(error)}).`);
+    throw new CliError(EXIT.usage, `${what} cannot be written (${systemReason(error)}).`);
   }
 }
 
-/** Compares as bigint: file numbers on Windows exceed the exact range of a double. */
+/** Compares bigints, because file numbers on Windows exceed the exact range of a double. */
 function isSame(path: string, other: string): boolean {
   if (!existsSync(other)) return false;
   const [a, b] = [statSync(path, { bigint: true }), statSync(other, { bigint: true })];
@@ -72,11 +72,11 @@ function isSame(path: string, other: string): boolean {
 }
 
 /**
- * The advice for a result that could not be written.
+ * Formats the advice for a result that could not be written.
  *
- * @param address of its job's output; undefined if the service ends with the command
+ * @param address of the job's output; undefined if the service ends with the command
  */
-export function fetchedAgain(address: string | undefined, format: Format): string | undefined {
+export function fetchAdvice(address: string | undefined, format: Format): string | undefined {
   if (address === undefined) return undefined;
   return `The service has it for 24 hours: ${curlOf(`${address}?format=${format === 'text' ? 'txt' : format}`)}`;
 }
@@ -84,29 +84,29 @@ export function fetchedAgain(address: string | undefined, format: Format): strin
 export const curlOf = (address: string): string => `curl -H "Authorization: Bearer KEY" "${address}"`;
 
 /**
- * Writes a result to its destination, or to the standard output if the file cannot be written.
+ * Writes a result to its destination, or to stdout if the file cannot be written.
  *
- * @param again advice of `fetchedAgain`
+ * @param advice of `fetchAdvice`
  */
-export async function deliver(text: string, to: Destination, again?: string): Promise<void> {
-  if (to.kind === 'stdout') return printOr(text, again);
+export async function deliver(text: string, to: Destination, advice?: string): Promise<void> {
+  if (to.kind === 'stdout') return printOrThrow(text, advice);
   try {
     writeFileSync(to.path, text);
   } catch (error) {
     note(`rollcall: ${to.name} could not be written: ${systemReason(error) ?? String(error)}. It is printed instead:`);
-    await printOr(text, again);
+    await printOrThrow(text, advice);
     throw new CliError(
       EXIT.failed,
-      `the result was printed, as ${to.name} could not be written.${again ? ` ${again}` : ''}`,
+      `the result was printed because ${to.name} could not be written.${advice ? ` ${advice}` : ''}`,
     );
   }
 }
 
-async function printOr(text: string, again: string | undefined): Promise<void> {
+async function printOrThrow(text: string, advice: string | undefined): Promise<void> {
   try {
     await print(text);
   } catch (error) {
     if (!(error instanceof OutputLost) || error.kind === 'closed') throw error;
-    throw new CliError(EXIT.failed, `the result could not be printed: ${error.message}.${again ? ` ${again}` : ''}`);
+    throw new CliError(EXIT.failed, `the result could not be printed: ${error.message}.${advice ? ` ${advice}` : ''}`);
   }
 }

@@ -32,7 +32,7 @@ async function run(options: Options): Promise<void> {
 }
 
 async function work({ name: instance, jurisdiction, traces, yes, ...options }: Options): Promise<void> {
-  // A closed pipe must not end a deployment half-way.
+  // A closed pipe must not stop a deployment halfway.
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
   const deployment = { root, say, instance, jurisdiction, traces };
   if (options.dryRun) return rehearse(deployment);
@@ -54,7 +54,7 @@ function instanceArgument(name: string): string {
   return name;
 }
 
-/** An option for something that the command does instead of a deployment. */
+/** Returns an option for an action that replaces the deployment. */
 const instead = (flags: string, description: string): Option =>
   new Option(flags, description).conflicts(
     ['dryRun', 'uploads', 'rotateSigningKey', 'endRotation', 'destroy'].filter(
@@ -72,15 +72,16 @@ export const command = new Command('deploy')
       .default(instanceName()),
   )
   .addOption(
-    new Option('--jurisdiction <where>', 'keep the data of a new instance there; it cannot be changed later').choices(
-      JURISDICTIONS,
-    ),
+    new Option(
+      '--jurisdiction <where>',
+      'jurisdiction in which a new instance keeps its data; it cannot be changed later',
+    ).choices(JURISDICTIONS),
   )
   .option('--yes', 'take over resources of these names without asking')
-  .option('--traces', "switch on the platform's traces, which hold addresses of recordings")
+  .option('--traces', "switch on the platform's traces, which contain addresses of recordings")
   .addOption(instead('--dry-run', 'bundle and check only, offline'))
   .addOption(instead('--uploads', 'set up uploads directly to the bucket, of up to 1 GiB'))
-  .addOption(instead('--rotate-signing-key', 'make a new signing key; the previous one is still accepted'))
-  .addOption(instead('--end-rotation', 'refuse everything that the previous signing key signed'))
+  .addOption(instead('--rotate-signing-key', 'create a new signing key; the previous one is still accepted'))
+  .addOption(instead('--end-rotation', 'invalidate everything that the previous signing key signed'))
   .addOption(instead('--destroy', 'delete the instance with all its data; asks for its name'))
   .action(run);

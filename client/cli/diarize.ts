@@ -30,7 +30,7 @@ async function diarize(names: readonly string[], options: Options): Promise<void
     transcriptionModel,
     ...request
   } = options;
-  // Before the upload, which may take long.
+  // Checked before the upload, which may take long.
   checkCounts(request);
   if (!transcribe && (language !== undefined || transcriptionModel !== undefined)) {
     throw new CliError(EXIT.usage, '--language and --transcription-model need --transcribe.');
@@ -63,7 +63,7 @@ async function diarize(names: readonly string[], options: Options): Promise<void
   });
 }
 
-/** A command with the options that `diarize` and `transcribe` share. */
+/** Creates a command with the options that `diarize` and `transcribe` share. */
 function commandOf(name: string, description: string): Command {
   return addSpeakerOptions(
     new Command(name)

@@ -20,11 +20,11 @@ interface Options extends RequestOptions, ResultOptions {
 }
 
 async function run(names: readonly string[], options: Options): Promise<void> {
-  const { format: asked, json, output, voiceprint, threshold, several, ...request } = options;
+  const { format: requestedFormat, json, output, voiceprint, threshold, several, ...request } = options;
   checkCounts(request);
   const baseDir = callersDir('identify');
   const voices = openVoices(voiceprint, baseDir);
-  const format = json ? 'json' : asked;
+  const format = json ? 'json' : requestedFormat;
   const reads = voiceprint.map(([, file]) => file);
   const batch = await openBatch(names, { baseDir, format, output, reads });
   const matching = { threshold, exclusive: !several };
@@ -49,6 +49,6 @@ export const command = addSpeakerOptions(
     collectVoice,
   )
   .option('--threshold <n>', 'lowest confidence of a match, 0 to 100', percent)
-  .option('--several', 'let several speakers match the same person')
+  .option('--several', 'allow several speakers to match the same person')
   .addHelpText('after', JOB_HELP)
   .action(run);

@@ -15,7 +15,7 @@ export interface Input {
 }
 
 /**
- * Expands patterns that the shell has not expanded (quoted, or on Windows), and reads the standard input for `-`.
+ * Expands patterns that the shell did not expand (quoted, or on Windows), and reads stdin for `-`.
  *
  * @param baseDir folder that relative names are resolved against
  */
@@ -42,7 +42,7 @@ async function expand(pattern: string, baseDir: string): Promise<Input[]> {
   return paths.sort().map((path) => ({ name: relative(baseDir, path), path }));
 }
 
-/** Copies the standard input to a file, since an upload must state its length first. */
+/** Copies stdin to a file, because an upload must state its length first. */
 async function spoolStdin(): Promise<string> {
   if (process.stdin.isTTY) throw new CliError(EXIT.usage, 'The standard input is a terminal, not a recording.');
   const folder = mkdtempSync(join(tmpdir(), 'rollcall-stdin-'));
@@ -56,7 +56,7 @@ async function spoolStdin(): Promise<string> {
       yield chunk;
     }
   };
-  // A signal would end the process without its `exit` event.
+  // Without these handlers a signal would end the process without its `exit` event.
   const stop = new AbortController();
   const onSignal = (): void => stop.abort();
   for (const signal of SIGNALS) process.once(signal, onSignal);

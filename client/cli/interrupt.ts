@@ -2,15 +2,16 @@ import { scriptOf } from './npm-options.ts';
 import { INTERRUPTED } from './run.ts';
 
 /**
- * A second signal within this time is the same one: `npm run` repeats what the terminal sent to all of its processes.
+ * A second signal within this time counts as the same one: `npm run` repeats the signal that the terminal sent to all
+ * processes.
  */
 const ECHO_MS = 500;
 /** Interval of the checks that the parent `npm run` still runs. */
 const PARENT_CHECK_MS = 1000;
 
 /**
- * Whether SIGHUP is to be ignored, because neither output is a terminal, as with `nohup`. `nohup` itself makes the
- * process ignore SIGHUP, but Node undoes that when it starts.
+ * Whether to ignore SIGHUP: neither output is a terminal, as with `nohup`. `nohup` itself makes the process ignore
+ * SIGHUP, but Node undoes that at its start.
  */
 export function outlivesTerminal(): boolean {
   return !process.stdout.isTTY && !process.stderr.isTTY;
@@ -18,7 +19,7 @@ export function outlivesTerminal(): boolean {
 
 /**
  * Calls back at the first Ctrl-C, SIGTERM or SIGHUP, or when the parent `npm run` has ended. A second signal ends the
- * process at once. The handlers are never removed: wrangler's libraries end the process if they find no other handler.
+ * process at once. The handlers stay, because wrangler's libraries end the process if they find no other handler.
  */
 export function onInterrupt(callback: () => void): void {
   let isInterrupted = false;
@@ -27,7 +28,7 @@ export function onInterrupt(callback: () => void): void {
     if (mayEndAtOnce) process.exit(INTERRUPTED);
     if (isInterrupted) return;
     isInterrupted = true;
-    // Signals that arrived while the process was busy are handled after its timers and before `setImmediate`.
+    // Node handles signals that arrived while the process was busy after the timers and before `setImmediate`.
     const allowEnd = (): void => void setImmediate(() => (mayEndAtOnce = true));
     setTimeout(allowEnd, ECHO_MS).unref();
     callback();

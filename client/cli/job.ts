@@ -8,7 +8,7 @@ import { type Recording, uploadRecording } from './recording.ts';
 import { CliError, EXIT, INTERRUPTED, note } from './run.ts';
 import { openTarget } from './target.ts';
 
-/** A command's use of a service. */
+/** The use of a service by a command. */
 export interface Session {
   readonly client: RollcallClient;
   readonly progress: Progress;
@@ -19,13 +19,13 @@ export interface Session {
 }
 
 export interface ServiceUse {
-  /** The work watches the signal itself, and also has a result after Ctrl-C. */
+  /** Whether the work handles the signal itself and has a result even after Ctrl-C. */
   readonly finishesAfterInterrupt?: boolean;
 }
 
 /**
- * Opens a service for a command, and closes it after the work. Exits the process after Ctrl-C, since an upload may
- * still hold a connection.
+ * Opens a service for a command, and closes it after the work. Exits the process after Ctrl-C, because an upload may
+ * still keep a connection open.
  */
 export async function withService<T>(work: (session: Session) => Promise<T>, use: ServiceUse = {}): Promise<T> {
   const interrupt = new AbortController();
@@ -96,7 +96,7 @@ export async function runJob<T extends { readonly warning?: string }>(
   const address = session.keepsResults ? client.outputUrl(jobId) : undefined;
   if (!ended.ok && mayJobContinue(ended.error) && address !== undefined) {
     const { exitCode, message } = refusalOf(ended.error, nameOf);
-    throw new CliError(exitCode, `${message} The job ${jobId} may go on; its result: ${curlOf(address)}`);
+    throw new CliError(exitCode, `${message} The job ${jobId} may continue; its result: ${curlOf(address)}`);
   }
   const output = succeeded<T>(must(ended), about);
   if (output.warning) warn(output.warning);
@@ -104,7 +104,7 @@ export async function runJob<T extends { readonly warning?: string }>(
 }
 
 async function upload({ client, progress, signal }: Session, recording: Recording & { kind: 'file' }): Promise<string> {
-  // Reports a wrong key before a large file is sent.
+  // Reports a wrong key before it sends a large file.
   must(await client.test());
   progress.begin('uploading', recording.sizeBytes);
   const uploaded = await uploadRecording(client, recording, (sentBytes) => progress.update(sentBytes), signal);
@@ -112,24 +112,24 @@ async function upload({ client, progress, signal }: Session, recording: Recordin
   return must(uploaded);
 }
 
-/** Cancels the job of an interrupted command, which would be billed. */
+/** Cancels the job of an interrupted command, which would otherwise be billed. */
 async function abandon({ client, progress }: Session, jobId: string): Promise<void> {
   const job = await client.cancel(jobId);
   progress.end();
-  if (!job.ok) note(`The job ${jobId} could not be canceled and goes on: ${refusalOf(job.error).message}`);
+  if (!job.ok) note(`The job ${jobId} could not be canceled and continues: ${refusalOf(job.error).message}`);
   else if (job.value.status === 'canceled' || !isTerminal(job.value.status)) note(`The job ${jobId} is canceled.`);
 }
 
 /** Longest time for interrupted work to end an upload or cancel a job. */
 const CLEANUP_MS = 3000;
 
-/** The result of the work, or undefined after Ctrl-C, when the work has had time to clean up. */
+/** Returns the result of the work. After Ctrl-C gives the work time to clean up and returns undefined. */
 export async function untilInterrupted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const result = await Promise.race([work, aborted(signal)]);
   if (result === undefined) {
     const timeIsUp = new Promise<'time is up'>((done) => setTimeout(() => done('time is up'), CLEANUP_MS));
     const end = await Promise.race([work.catch(() => undefined), timeIsUp]);
-    if (end === 'time is up') note('The service did not answer in time: a job that has begun may go on.');
+    if (end === 'time is up') note('The service did not answer in time: a job that was started may continue.');
   }
   return result;
 }
@@ -167,7 +167,7 @@ function labelled(about: string | undefined, text: string): string {
   return about === undefined ? text : `${about}: ${text}`;
 }
 
-/** Folder that relative names are resolved against: the caller's, although `npm run` changes into the repository. */
+/** Folder for relative names: that of the caller, although `npm run` changes to the repository. */
 export function callersDir(script: string): string {
   const { npm_lifecycle_event: running, INIT_CWD: initial } = process.env;
   return running === script && initial ? initial : process.cwd();

@@ -45,7 +45,7 @@ function describe({ jobId, status, progress, createdAt, updatedAt, output }: Job
 
 async function cancel(id: string): Promise<void> {
   const { status } = await withService(async ({ client }) => must(await client.cancel(id)));
-  note(status === 'canceled' ? `The job ${id} is canceled.` : `The job ${id} has ended already: ${status}.`);
+  note(status === 'canceled' ? `The job ${id} is canceled.` : `The job ${id} has already ended: ${status}.`);
 }
 
 async function remove(ids: readonly string[]): Promise<void> {

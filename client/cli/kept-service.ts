@@ -1,6 +1,6 @@
 import { rmSync, statSync } from 'node:fs';
 import { Command } from 'commander';
-import { livingOwner } from '../local/owner.ts';
+import { runningOwner } from '../local/owner.ts';
 import { type LocalService, startLocalService } from '../local/service.ts';
 import { announce } from './announcement.ts';
 import { usedPath } from './kept.ts';
@@ -8,12 +8,12 @@ import { localKey } from './local-key.ts';
 import { EXIT, INTERRUPTED, note } from './run.ts';
 
 const CHECK_MS = 1000;
-/** A busy machine may delay the renewals of commands, every five seconds. */
+/** Margin, because a busy machine may delay the renewals, which commands send every 5 s. */
 const GRACE_SECONDS = 20;
 
 /**
- * Runs a service without a terminal until no command has used it for a while, then removes its state. Counts the idle
- * time in checks, because the clock also runs while the machine sleeps.
+ * Runs a service without a terminal until no command has used it for the given time, then removes its state. Measures
+ * the idle time in checks, because the clock also runs while the machine sleeps.
  */
 async function keepService(stateDir: string, idleSecondsText: string): Promise<void> {
   const maxIdleMs = (Number(idleSecondsText) + GRACE_SECONDS) * 1000;
@@ -22,8 +22,8 @@ async function keepService(stateDir: string, idleSecondsText: string): Promise<v
   const end = (exitCode: number): Promise<void> => {
     ending ??= (async () => {
       await service?.stop();
-      // Of two services that start at once, only the owner may remove the folder.
-      const owner = livingOwner(stateDir);
+      // When two services start at once, only the owner may remove the folder.
+      const owner = runningOwner(stateDir);
       if (!owner || owner.pid === process.pid) rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
       process.exit(exitCode);
     })();
@@ -32,7 +32,7 @@ async function keepService(stateDir: string, idleSecondsText: string): Promise<v
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(INTERRUPTED));
 
   try {
-    service = await startLocalService({ stateDir, onDeath: () => void end(EXIT.failed) });
+    service = await startLocalService({ stateDir, onRuntimeLost: () => void end(EXIT.failed) });
     announce(stateDir, { url: service.url, key: await localKey(service, stateDir) });
   } catch (error) {
     note(error instanceof Error ? error.message : String(error));
@@ -49,7 +49,7 @@ async function keepService(stateDir: string, idleSecondsText: string): Promise<v
 }
 
 export const command = new Command('kept-service')
-  .description('Runs a local service for other commands, which start it.')
+  .description('Runs a local service for other commands, which start this command.')
   .argument('<state-dir>')
   .argument('<idle-seconds>')
   .action(keepService);

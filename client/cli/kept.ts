@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { closeSync, existsSync, openSync, readdirSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sourcesHash } from '../local/bundle.ts';
-import { killOrphans, livingOwner } from '../local/owner.ts';
+import { killOrphans, runningOwner } from '../local/owner.ts';
 import { localDir, makePrivateDir, projectDir } from '../local/paths.ts';
 import { isAlive } from '../local/processes.ts';
 import { pause } from '../sdk/pause.ts';
@@ -15,20 +15,20 @@ const PREFIX = 'kept-';
 const DEFAULT_KEEP_SECONDS = 600;
 const RENEWAL_MS = 5000;
 const POLL_MS = 25;
-/** Longest start; one takes seconds, and on a loaded machine half a minute. */
+/** Longest start. A start takes a few seconds, and about 30 s on a loaded machine. */
 const START_MS = 180_000;
-/** Longest stop; one takes a second, and on a loaded machine ten. */
+/** Longest stop. A stop takes about 1 s, and about 10 s on a loaded machine. */
 const STOP_MS = 30_000;
-/** A folder without an owner file: its service is starting, or after this time was killed. */
+/** Age up to which a folder without an owner file belongs to a starting service; later its service was killed. */
 const STARTING_MS = 60_000;
 
 /** A service in a separate process, for this command and later ones. */
 export interface KeptService extends Announcement {
-  /** Ends this command's use of the service, and the service itself if ROLLCALL_KEEP_SECONDS is 0. */
+  /** Ends the use by this command, and the service itself if ROLLCALL_KEEP_SECONDS is 0. */
   close(): Promise<void>;
 }
 
-/** File whose modification time is that of the last use. */
+/** File whose modification time is the time of the last use. */
 export const usedPath = (stateDir: string): string => join(stateDir, 'used');
 
 /**
@@ -41,13 +41,13 @@ export async function openKept(signal: AbortSignal): Promise<KeptService> {
   const keepSeconds = readKeepSeconds(process.env.ROLLCALL_KEEP_SECONDS);
   await useLocalEngine();
   const stateDir = join(localDir, PREFIX + (keepSeconds === 0 ? process.pid : fingerprint(keepSeconds)));
-  let found = await findAnnounced(stateDir);
-  if (!found) {
+  let service = await findAnnounced(stateDir);
+  if (!service) {
     note('Starting a local service …');
     await sweep();
-    found = await start(stateDir, keepSeconds, signal);
+    service = await start(stateDir, keepSeconds, signal);
     if (keepSeconds > 0) {
-      note(`It stays for ${durationText(keepSeconds)}, so that the next call starts at once (ROLLCALL_KEEP_SECONDS).`);
+      note(`It keeps running for ${durationText(keepSeconds)} to speed up later commands (ROLLCALL_KEEP_SECONDS).`);
     }
   }
   const renew = (): void => {
@@ -59,9 +59,9 @@ export async function openKept(signal: AbortSignal): Promise<KeptService> {
   const close = async (): Promise<void> => {
     clearInterval(renewal);
     renew();
-    if (keepSeconds === 0) await stop(livingOwner(stateDir)?.pid);
+    if (keepSeconds === 0) await stop(runningOwner(stateDir)?.pid);
   };
-  return { ...found, close };
+  return { ...service, close };
 }
 
 function readKeepSeconds(text: string | undefined): number {
@@ -75,7 +75,7 @@ function readKeepSeconds(text: string | undefined): number {
 const durationText = (seconds: number): string =>
   seconds % 60 === 0 ? `${seconds / 60} minute${seconds === 60 ? '' : 's'}` : `${seconds} seconds`;
 
-/** Hash of everything that the behaviour of a service depends on. */
+/** Hash of the sources, settings and versions that determine the behaviour of a service. */
 function fingerprint(keepSeconds: number): string {
   const variables = Object.entries(process.env).filter(([name]) => /^(ROLLCALL_ASR_|MINIFLARE_)/.test(name));
   const parts = [sourcesHash(projectDir), keepSeconds, variables.sort(), process.version];
@@ -97,23 +97,23 @@ async function start(stateDir: string, keepSeconds: number, signal: AbortSignal)
       if (signal.aborted) {
         await stop(child.pid);
         // The signal may end the service before it can remove its state.
-        if (!livingOwner(stateDir)) removeState(stateDir);
+        if (!runningOwner(stateDir)) removeState(stateDir);
         throw new Interrupted();
       }
-      const found = existsSync(stateDir) ? await findAnnounced(stateDir) : undefined;
-      if (found) return found;
-      // A living owner is the same service, started earlier by another command.
-      if (hasEnded && !livingOwner(stateDir)) break;
+      const service = existsSync(stateDir) ? await findAnnounced(stateDir) : undefined;
+      if (service) return service;
+      // A running owner is the same service, started earlier by another command.
+      if (hasEnded && !runningOwner(stateDir)) break;
       await pause(POLL_MS);
     }
-    const why = readAll(startLog).trim().split('\n').at(-1) || 'it does not answer';
-    throw new CliError(EXIT.unreachable, `The local service did not start: ${why}`);
+    const reason = readAll(startLog).trim().split('\n').at(-1) || 'it does not answer';
+    throw new CliError(EXIT.unreachable, `The local service did not start: ${reason}`);
   } finally {
     closeSync(startLog);
   }
 }
 
-/** Reads an open file, since the service removes its folder when it ends. */
+/** Reads an open file, because the service removes its folder when it ends. */
 function readAll(file: number): string {
   const buffer = Buffer.alloc(64 * 1024);
   return buffer.toString('utf8', 0, readSync(file, buffer, 0, buffer.length, 0));
@@ -133,7 +133,7 @@ async function sweep(): Promise<void> {
   if (!existsSync(localDir)) return;
   for (const name of readdirSync(localDir)) {
     const stateDir = join(localDir, name);
-    if (!name.startsWith(PREFIX) || livingOwner(stateDir)) continue;
+    if (!name.startsWith(PREFIX) || runningOwner(stateDir)) continue;
     const madeAtMs = statSync(stateDir, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
     if (Date.now() - madeAtMs < STARTING_MS) continue;
     await killOrphans(stateDir);

@@ -22,8 +22,8 @@ interface Options {
 
 async function key(options: Options): Promise<void> {
   const isForNewKey = options.account !== undefined && !options.list;
-  const wanted = [options.revoke !== undefined, options.list, isForNewKey];
-  if (wanted.filter(Boolean).length !== 1) {
+  const actions = [options.revoke !== undefined, options.list, isForNewKey];
+  if (actions.filter(Boolean).length !== 1) {
     throw new CliError(
       EXIT.usage,
       'Give --account NAME for a new key, or --revoke KEY_ID, or --list [--account NAME].',
@@ -33,7 +33,7 @@ async function key(options: Options): Promise<void> {
   if (!isForNewKey && [scopes, credit, subscribe, expires, origins].some((option) => option !== undefined)) {
     throw new CliError(
       EXIT.usage,
-      '--scopes, --credit, --subscribe, --expires and --origins belong to a new key: --account NAME.',
+      '--scopes, --credit, --subscribe, --expires and --origins need a new key: --account NAME.',
     );
   }
   const work = async (run: RunSql): Promise<void> => {
@@ -41,7 +41,7 @@ async function key(options: Options): Promise<void> {
     else if (options.revoke !== undefined) await revoke(run, options.revoke);
     else await create(run, options, () => signingKey(options.remote));
   };
-  await withDatabase(options.remote, work, { makes: isForNewKey });
+  await withDatabase(options.remote, work, { creates: isForNewKey });
 }
 
 async function create(run: RunSql, options: Options, signingKey: () => string): Promise<void> {
@@ -84,7 +84,7 @@ async function list(run: RunSql, account: string | undefined, json = false): Pro
   await printLines(lines);
 }
 
-/** A time outside the range of `Date` is shown as a number, so that the list shows every key. */
+/** Formats a time. Shows one outside the range of `Date` as a number, so that the list shows every key. */
 function day(time: number | null): string {
   if (time === null) return '-';
   const date = new Date(time);
@@ -92,7 +92,7 @@ function day(time: number | null): string {
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
-/** Later years may have more than four digits. */
+/** Start of the year 9999: later times could have five-digit years. */
 const END_OF_TIME = Date.UTC(9999, 0);
 
 function duration(text: string): number {
@@ -107,7 +107,7 @@ function scopeList(text: string): readonly Scope[] {
   const names = text.split(',').map((name) => name.trim());
   const unknown = names.filter((name) => !SCOPES.some((scope) => scope === name));
   if (unknown.length > 0) {
-    throw new InvalidArgumentError(`Unknown: ${unknown.join(', ')}. There are: ${SCOPES.join(', ')}.`);
+    throw new InvalidArgumentError(`Unknown: ${unknown.join(', ')}. The scopes are: ${SCOPES.join(', ')}.`);
   }
   return SCOPES.filter((scope) => names.includes(scope));
 }
@@ -121,24 +121,24 @@ function originList(text: string): readonly string[] {
   const faulty = origins.filter((origin) => origin.length > MAX_ORIGIN_CHARS || !isOrigin(origin));
   if (faulty.length > 0) {
     throw new InvalidArgumentError(
-      `No origin: ${faulty.join(', ')}. One is like https://example.com or http://localhost:3000.`,
+      `Not an origin: ${faulty.join(', ')}. Examples: https://example.com, http://localhost:3000.`,
     );
   }
-  if (origins.length > MAX_ORIGINS) throw new InvalidArgumentError(`There may be ${MAX_ORIGINS} at most.`);
+  if (origins.length > MAX_ORIGINS) throw new InvalidArgumentError(`At most ${MAX_ORIGINS} origins are allowed.`);
   return origins;
 }
 
-/** The form that browsers send: without a path or a default port, and with the host in lower case. */
+/** Whether this is an origin as browsers send it: no path, no default port, the host in lower case. */
 const isOrigin = (text: string): boolean =>
   /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 
 export const command = new Command('keys')
-  .description('Makes an API key and prints it on stdout; creates a missing account.')
+  .description('Creates an API key, and the account if it is missing. Prints the key on stdout.')
   .option('--account <name>', 'account of the key', accountName)
   .option('--scopes <list>', `comma-separated, all by default: ${SCOPES.join(',')}`, scopeList)
   .option('--credit <seconds>', 'set the credit of the account, in seconds of audio', seconds)
   .option('--subscribe', 'give the account a subscription')
-  .option('--expires <time>', 'lifetime of the key: 45s, 30m, 12h, 30d, 4w; without end by default', duration)
+  .option('--expires <time>', 'lifetime of the key: 45s, 30m, 12h, 30d, 4w; no expiry by default', duration)
   .option(
     '--origins <list>',
     'comma-separated: pages from which browsers may connect to the live streams of the key; any by default',
@@ -146,6 +146,6 @@ export const command = new Command('keys')
   )
   .option('--revoke <key-id>', 'revoke a key')
   .option('--json', 'print the new key, or the list, as JSON; times are milliseconds since 1970')
-  .option('--list', 'show the keys: id, account, state, time of creation, end, scopes')
+  .option('--list', 'show the keys: id, account, state, time of creation, expiry, scopes')
   .option('--remote', 'on the deployed service, through wrangler; needs ROLLCALL_SIGNING_KEY')
   .action(key);

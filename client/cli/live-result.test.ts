@@ -21,13 +21,13 @@ const correction: LiveEvent = {
 };
 
 describe('the result of a stream', () => {
-  it('has every turn, also an open one', () => {
+  it('has every turn, including open ones', () => {
     expect(formatOutput(outputOf(events, false, 5), 'text', 'x')).toBe(
       '0.500  2.000  SPEAKER_00\n2.250  5.000  SPEAKER_01\n3.000  4.000  SPEAKER_00\n',
     );
   });
 
-  it('names all turns of a speaker, also those before the match', () => {
+  it('names all turns of a speaker, including those before the match', () => {
     const output = outputOf(events, true, 5);
     expect(formatOutput(output, 'text', 'x')).toBe(
       '0.500  2.000  Alice\n2.250  5.000  SPEAKER_01\n3.000  4.000  Alice\n',
@@ -41,11 +41,11 @@ describe('the result of a stream', () => {
     );
   });
 
-  it('shows each event or change in a line', () => {
+  it('shows each event or change on one line', () => {
     expect(events.slice(-2).map(describeEvent)).toEqual(['3.000  SPEAKER_00 starts (Alice)', '4.000  SPEAKER_00 ends']);
     expect(describeEvent(events[1])).toBe('warning: Invalid chunk size');
     expect(describeEvent(correction)).toBe(
-      '0.500  SPEAKER_00 is SPEAKER_01 until 2.000\n3.000  SPEAKER_00 is SPEAKER_02 until 4.000',
+      '0.500  SPEAKER_00 becomes SPEAKER_01 until 2.000\n3.000  SPEAKER_00 becomes SPEAKER_02 until 4.000',
     );
   });
 });

@@ -2,7 +2,7 @@ import { collectTurns, type SpeakerChange } from '../live/turns.ts';
 import type { LiveEvent } from '../live/types.ts';
 import type { DiarizeOutput, IdentifyOutput } from '../sdk/types.ts';
 
-/** An event as text for the terminal. */
+/** Formats an event for the terminal. */
 export function describeEvent(event: LiveEvent): string {
   if (event.kind === 'error') return `warning: ${event.message}`;
   if (event.kind === 'correction') return event.changes.map(describeChange).join('\n');
@@ -12,13 +12,13 @@ export function describeEvent(event: LiveEvent): string {
 }
 
 function describeChange({ startSeconds, endSeconds, from, to }: SpeakerChange<string>): string {
-  return `${startSeconds.toFixed(3)}  ${from} is ${to} until ${endSeconds.toFixed(3)}`;
+  return `${startSeconds.toFixed(3)}  ${from} becomes ${to} until ${endSeconds.toFixed(3)}`;
 }
 
 /**
- * The turns of a stream as a job's output.
+ * Converts the turns of a stream to the output of a job.
  *
- * @param withNames whether voiceprints were sent: then all turns of a speaker have the speaker's last match
+ * @param withNames whether voiceprints were sent; then all turns of a speaker have the speaker's last match
  * @param untilSeconds end of the turns that are still open
  */
 export function outputOf(

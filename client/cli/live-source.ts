@@ -7,7 +7,7 @@ import { CliError, EXIT, note } from './run.ts';
 /** Source of a stream's audio. */
 export interface LiveSource {
   readonly kind: 'file' | 'microphone';
-  /** 16 kHz mono, until the signal; the next chunk may overwrite a chunk. */
+  /** Yields 16 kHz mono audio until the signal aborts. Each chunk may overwrite the previous one. */
   chunks(signal: AbortSignal): AsyncGenerator<Float32Array>;
   close(): Promise<void>;
 }

@@ -32,7 +32,7 @@ interface StreamResult {
   readonly events: readonly LiveEvent[];
   readonly sentSeconds: number;
   readonly close: LiveClose;
-  /** Fault of the source; the stream was ended properly. */
+  /** Fault of the source; the stream itself ended properly. */
   readonly failure?: CliError;
 }
 
@@ -42,7 +42,7 @@ async function live(name: string, options: Options): Promise<void> {
   const baseDir = callersDir('live');
   const voices = openVoices(voiceprint, baseDir);
   const destination = openDestination(output, baseDir, [name, ...voiceprint.map(([, file]) => file)]);
-  // Last, since it opens a file.
+  // Last, because it opens a file.
   const source = await openLiveSource(name, baseDir);
   let interrupted = false;
   const streamed = await withService(
@@ -57,7 +57,7 @@ async function live(name: string, options: Options): Promise<void> {
     },
     { finishesAfterInterrupt: true },
   ).finally(() => source.close());
-  // Interrupted before the stream was open, maybe during an upload.
+  // The command was interrupted before the stream was open, perhaps during an upload.
   if (!streamed) process.exit(INTERRUPTED);
   const { events, sentSeconds, close, failure } = streamed;
   const result = outputOf(events, voices.length > 0, sentSeconds);
@@ -82,7 +82,7 @@ async function open(
   return must(opened, writtenAs(voices));
 }
 
-/** Streams the source until its end, the signal or the end of the connection. */
+/** Streams the source until its end, an interrupt or the end of the connection. */
 async function run(
   stream: LiveStream,
   source: LiveSource,
@@ -101,12 +101,12 @@ async function run(
   const closed = new AbortController();
   void stream.closed.then(() => closed.abort());
   const stop = AbortSignal.any([signal, closed.signal]);
-  // `write` may wait forever for a full connection; Ctrl-C must still print the turns.
+  // `write` may wait forever while the connection's buffer is full; Ctrl-C must still print the turns.
   const stopped = aborted(stop);
-  if (source.kind === 'microphone') note('Listening; Ctrl-C ends.');
+  if (source.kind === 'microphone') note('Listening. Press Ctrl-C to stop.');
   const send = async (): Promise<void> => {
     for await (const chunk of source.chunks(stop)) {
-      // The stream itself holds back audio that is too fast for the service.
+      // The stream itself delays audio that the service cannot process yet.
       const waitMs = startedMs + (1000 * stream.sentSeconds) / speed - performance.now();
       if (source.kind === 'file' && waitMs > 0) await pause(waitMs, stop);
       if (stop.aborted) break;
@@ -114,7 +114,7 @@ async function run(
     }
   };
   try {
-    // A microphone may be unplugged and a file truncated; the turns up to there are still a result.
+    // A microphone may be unplugged and a file truncated; the turns so far are still a result.
     const failure = await send().then(
       () => undefined,
       (error: unknown) => failureOf(error, name),
@@ -139,7 +139,7 @@ function failUnlessDone(close: LiveClose): void {
     case 'done':
       return;
     case 'aborted':
-      throw new CliError(EXIT.failed, 'the stream was given up');
+      throw new CliError(EXIT.failed, 'the stream was aborted');
     case 'lost':
       throw new CliError(EXIT.unreachable, close.message);
     case 'length_limit':
@@ -157,18 +157,15 @@ function speedOf(text: string): number {
 }
 
 export const command = new Command('live')
-  .description('Finds who is speaking in real time: events go to the standard error, the turns to the standard output.')
+  .description('Finds who is speaking in real time: prints events on stderr and the turns on stdout.')
   .argument('<file-or-mic>', 'recording (WAV, MP3, FLAC, M4A and others: docs/formats.md), or mic for the microphone')
   .addOption(
-    new Option(
-      '--speed <n>',
-      'send a file at n times its speed; above 2 only as fast as the service processes it, about 4',
-    )
+    new Option('--speed <n>', 'send a file at n times real time; above 2 limited by the speed of the service, about 4')
       .argParser(speedOf)
       .default(1),
   )
   .addOption(
-    new Option('--fast', 'send a file as fast as the service processes it, about 4 times its speed').conflicts('speed'),
+    new Option('--fast', 'send a file as fast as the service processes it, about 4 times real time').conflicts('speed'),
   )
   .option(
     '--latency <ms>',
@@ -183,6 +180,6 @@ export const command = new Command('live')
   .option('--no-corrections', 'do not correct turns that were sent with the wrong speaker')
   .option('--voiceprint <name=file>', 'recording or voiceprint of a known person; may be repeated', collectVoice)
   .addOption(new Option('--format <format>', 'format of the turns').choices(['text', 'rttm', 'json']).default('text'))
-  .option('--output <file>', 'write the turns to this file, not to the standard output')
-  .addHelpText('after', `\nCtrl-C ends the stream and prints the turns up to there.${JOB_HELP}`)
+  .option('--output <file>', 'write the turns to this file, not to stdout')
+  .addHelpText('after', `\nCtrl-C ends the stream and prints the turns so far.${JOB_HELP}`)
   .action(live);

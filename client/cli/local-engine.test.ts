@@ -11,32 +11,32 @@ afterEach(async () => {
   await server?.close();
 });
 
-async function listing(models: readonly string[], delayMs = 0): Promise<string> {
+async function startEngine(models: readonly string[], delayMs = 0): Promise<string> {
   server = await startServer((_, response) => {
     setTimeout(() => response.end(JSON.stringify({ data: models.map((id) => ({ id })) })), delayMs);
   });
   return `${server.origin}/v1`;
 }
 
-it('uses the engine that has the models of this service', async () => {
-  const address = await listing(MODELS);
+it('uses an engine that lists the models of this service', async () => {
+  const address = await startEngine(MODELS);
   expect(await useLocalEngine(address)).toBe(address);
   expect(process.env.ROLLCALL_ASR_URL).toBe(address);
   expect(server?.requests.map(({ path }) => path)).toEqual(['/v1/models']);
 });
 
-it.each(['https://engine.example/v1', ''])('leaves ROLLCALL_ASR_URL=%s as it is', async (set) => {
-  const address = await listing(MODELS);
+it.each(['https://engine.example/v1', ''])('does not change ROLLCALL_ASR_URL=%s', async (set) => {
+  const address = await startEngine(MODELS);
   vi.stubEnv('ROLLCALL_ASR_URL', set);
   expect(await useLocalEngine(address)).toBeUndefined();
   expect(process.env.ROLLCALL_ASR_URL).toBe(set);
   expect(server?.requests).toEqual([]);
 });
 
-it('ignores a program with other models, a slow one and a closed port', async () => {
-  expect(await useLocalEngine(await listing(['llama']))).toBeUndefined();
+it('ignores a program with other models, a slow program and a closed port', async () => {
+  expect(await useLocalEngine(await startEngine(['llama']))).toBeUndefined();
   await server?.close();
-  expect(await useLocalEngine(await listing(MODELS, 2000))).toBeUndefined();
+  expect(await useLocalEngine(await startEngine(MODELS, 2000))).toBeUndefined();
   await server?.close();
   expect(await useLocalEngine(`${server?.origin}/v1`)).toBeUndefined();
   expect(process.env.ROLLCALL_ASR_URL).toBeUndefined();

@@ -6,7 +6,7 @@ import type { LocalService } from '../local/service.ts';
 import { RollcallClient } from '../sdk/client.ts';
 
 /**
- * The key of the account `local`, which has a subscription; the same at each start of a state folder while it is valid.
+ * Returns the key of the account `local`, which has a subscription. A state folder keeps its key while it is valid.
  */
 export async function localKey(service: LocalService, stateDir: string): Promise<string> {
   const secrets = loadSecrets(stateDir);

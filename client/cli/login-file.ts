@@ -5,7 +5,7 @@ import { writePrivateFile } from '../local/paths.ts';
 import type { Announcement } from './announcement.ts';
 import { CliError, EXIT } from './run.ts';
 
-/** ROLLCALL_CONFIG names another folder. */
+/** Returns the path of the login; ROLLCALL_CONFIG sets another folder. */
 function loginPath(): string {
   const { ROLLCALL_CONFIG, XDG_CONFIG_HOME, APPDATA } = process.env;
   const folder = ROLLCALL_CONFIG || join(XDG_CONFIG_HOME || APPDATA || join(homedir(), '.config'), 'rollcall');
@@ -13,7 +13,7 @@ function loginPath(): string {
 }
 
 /**
- * The service that `rollcall login` has stored.
+ * Reads the service that `rollcall login` has stored.
  *
  * @throws CliError for a damaged file; otherwise the command would silently use another service
  */
@@ -39,7 +39,7 @@ export function saveLogin(service: Announcement): string {
 
 /** @returns whether a login was stored */
 export function removeLogin(): boolean {
-  const isThere = existsSync(loginPath());
+  const existed = existsSync(loginPath());
   rmSync(loginPath(), { force: true });
-  return isThere;
+  return existed;
 }

@@ -36,11 +36,14 @@ async function askForKey(): Promise<string> {
     if (stdin.isTTY) stderr.write('\n');
     return line;
   }
-  throw new CliError(EXIT.usage, 'No key was given on the standard input.');
+  throw new CliError(EXIT.usage, 'stdin contained no key.');
 }
 
 export const command = new Command('login')
   .description('Stores the address and a key of a service for later commands; reads the key from stdin.')
-  .argument('[address]', 'of the service, as https://rollcall.example.workers.dev; without it, the login is shown')
+  .argument(
+    '[address]',
+    'address of the service, for example https://rollcall.example.workers.dev; without it, shows the login',
+  )
   .option('--logout', 'delete the stored login')
   .action(login);

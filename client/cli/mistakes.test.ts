@@ -20,7 +20,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-/** Mistakes of new users, and the line that says what to change. */
+/** Mistakes of new users, with the exit code and the message. */
 const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
   ['diarize', ['-'], {}, 1, /The standard input is empty/],
   ['diarize', ['*.mp9'], {}, 2, /no file matches/],
@@ -43,7 +43,7 @@ const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
     ['alice.print'],
     { INIT_CWD: 'here', npm_lifecycle_event: 'voiceprint' },
     2,
-    /alice\.print is a voiceprint already/,
+    /alice\.print is already a voiceprint/,
   ],
   ['diarize', ['/dev/null'], {}, 2, /not a regular file\. Save/],
   ['diarize', [' '], {}, 2, /name of the recording is blank/],
@@ -73,7 +73,7 @@ const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
   ['account', ['list'], { ROLLCALL_STATE: 'mistyped' }, 1, /There is no state of a service in/],
   ['account', ['webhook-secret', 'a'], { ROLLCALL_STATE: 'mistyped' }, 1, /There is no state of a service in/],
   ['account', ['rotate-webhook-secret', 'a', '--remote'], {}, 2, /--remote needs ROLLCALL_SIGNING_KEY/],
-  // Checked before the change: a new secret or key could not be shown without the signing key.
+  // Checked before the change, because the command cannot show a new secret or key without the signing key.
   [
     'account',
     ['rotate-webhook-secret', 'a', '--remote'],
@@ -90,21 +90,27 @@ const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
   ],
 ];
 
-describe('a mistake at the command line is one line, without a stack trace', () => {
-  it.each(mistakes)('%s %j %j', async (command, args, env, code, message) => {
-    const { ROLLCALL_STATE: state, INIT_CWD: here, ...rest } = env;
-    const folders = { ...(state !== undefined && { ROLLCALL_STATE: file(state) }), ...(here && { INIT_CWD: scratch }) };
-    const run = await runCli(command, args, { ...rest, ...folders });
-    expect(run).toMatchObject({ code, stdout: '' });
-    expect(run.stderr).toMatch(message);
-    expect(run.stderr).toMatch(/^(rollcall is starting …\n)?rollcall: .*\n$/);
-    expect(existsSync(file('mistyped')), 'the command has created the mistyped folder').toBe(false);
-  });
+describe('a mistake on the command line', () => {
+  it.each(mistakes)(
+    'causes a message of one line without a stack trace: %s %j %j',
+    async (command, args, env, code, message) => {
+      const { ROLLCALL_STATE: state, INIT_CWD: here, ...rest } = env;
+      const folders = {
+        ...(state !== undefined && { ROLLCALL_STATE: file(state) }),
+        ...(here && { INIT_CWD: scratch }),
+      };
+      const run = await runCli(command, args, { ...rest, ...folders });
+      expect(run).toMatchObject({ code, stdout: '' });
+      expect(run.stderr).toMatch(message);
+      expect(run.stderr).toMatch(/^(rollcall is starting …\n)?rollcall: .*\n$/);
+      expect(existsSync(file('mistyped')), 'the command must not create the mistyped folder').toBe(false);
+    },
+  );
 
   it.each([
     [['--latency', '100'], /from 300 to 5000/],
     [['--max-speakers', '9'], /from 1 to 8/],
-  ])('live %j is refused before a job for a voiceprint is started', async (args, message) => {
+  ])('is refused before a voiceprint job starts: live %j', async (args, message) => {
     const run = await runCli('live', [conversation, '--voiceprint', `A=${conversation}`, ...args]);
     expect(run).toMatchObject({ code: 2, stdout: '' });
     expect(run.stderr).toMatch(message);
@@ -112,22 +118,22 @@ describe('a mistake at the command line is one line, without a stack trace', () 
     expect((await runCli('live', ['--help'])).stdout).toMatch(/300 to 5000;\s+1000\s+if\s+not\s+given/);
   });
 
-  it('explains that a name with spaces needs quotes', async () => {
+  it('explains that names with spaces need quotes', async () => {
     const run = await runCli('voiceprint', ['my', 'recording.wav']);
     expect(run).toMatchObject({ code: 2, stdout: '' });
     expect(run.stderr).toContain('A name with spaces needs quotes');
   });
 
-  it('says how to name a file whose name begins with a dash', async () => {
+  it('explains how to give a file whose name begins with a dash', async () => {
     const run = await runCli('diarize', ['-talk.wav'], { INIT_CWD: scratch });
     expect(run).toMatchObject({ code: 2, stdout: '' });
     expect(run.stderr).toMatch(
-      /^error: unknown option '-talk\.wav'\n(.*\n)*\(The file of that name is \.\/-talk\.wav\)\n$/,
+      /^error: unknown option '-talk\.wav'\n(.*\n)*\(For the file of that name, write \.\/-talk\.wav\)\n$/,
     );
-    expect((await runCli('diarize', ['-none.wav'], { INIT_CWD: scratch })).stderr).not.toContain('The file');
+    expect((await runCli('diarize', ['-none.wav'], { INIT_CWD: scratch })).stderr).not.toContain('the file');
   });
 
-  it('shows in the help how the command was called', async () => {
+  it('causes a help text that shows how the command was called', async () => {
     expect((await runCli('account', ['show', '--help'])).stdout).toMatch(/^Usage: rollcall account show /);
     const byNpm = await runCli('start', ['--help'], { npm_lifecycle_event: 'start' });
     expect(byNpm.stdout).toMatch(/^Usage: npm run start -- \[options\]\n/);

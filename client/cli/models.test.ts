@@ -7,7 +7,7 @@ import { startServer } from '../../test/helpers/http-server.ts';
 import { root as repository, runCli } from '../../test/helpers/local-process.ts';
 import { helloTarBz2 } from '../models/bunzip2.fixture.ts';
 
-/** A checkout with the real manifest, in which small files with their sizes and hashes replace the studio pack. */
+/** A checkout with the real manifest in which small files replace the files of the studio pack. */
 let root: string;
 const weights = new TextEncoder().encode('not really an embedder');
 const hello = new TextEncoder().encode('hello, who spoke when?\n'.repeat(40));
@@ -29,7 +29,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-it('pulls the studio pack from its public addresses, verifies it and switches to it', async () => {
+it('pulls, verifies and selects the studio pack from its public addresses', async () => {
   const server = await startServer((request, response) => {
     response.end(request.url?.endsWith('.tar.bz2') ? helloTarBz2 : weights);
   });
@@ -51,7 +51,7 @@ it('pulls the studio pack from its public addresses, verifies it and switches to
       `${releases}/speaker-segmentation-models/sherpa-onnx-pyannote-segmentation-3-0.tar.bz2`,
       `${releases}/speaker-recongition-models/wespeaker_en_voxceleb_resnet34_LM.onnx`,
     ]);
-    expect((await models('pull', 'studio')).stdout.match(/here already/g)).toHaveLength(2);
+    expect((await models('pull', 'studio')).stdout.match(/already present/g)).toHaveLength(2);
     expect(await models('verify', 'studio')).toMatchObject({ code: 0 });
 
     const used = await models('use', 'studio');
@@ -68,7 +68,7 @@ it('pulls the studio pack from its public addresses, verifies it and switches to
   }
 });
 
-it('lists the packs for an unknown name, and reports an address that does not answer', async () => {
+it('lists the packs for an unknown name and reports an address that does not answer', async () => {
   const env = { ROLLCALL_MODELS_ROOT: root, ROLLCALL_MODELS_MIRROR: 'http://127.0.0.1:1' };
   const unknown = await runCli('models', ['pull', 'nonsense'], env);
   expect(unknown).toMatchObject({ code: 2, stdout: '' });
@@ -77,7 +77,7 @@ it('lists the packs for an unknown name, and reports an address that does not an
   expect((await runCli('models', [], env)).code).toBe(2);
 });
 
-it('advises to check out a damaged pack that is in the repository', async () => {
+it('advises a new checkout if a pack of the repository is damaged', async () => {
   const used = await runCli('models', ['use', 'default'], { ROLLCALL_MODELS_ROOT: root });
   expect(used).toEqual({
     code: 1,
@@ -87,7 +87,7 @@ it('advises to check out a damaged pack that is in the repository', async () => 
 });
 
 it.each([
-  ['{', /^rollcall: \/.*models\/manifest\.json is no JSON: .*\.\n$/],
+  ['{', /^rollcall: \/.*models\/manifest\.json is not JSON: .*\.\n$/],
   ['{"version":1,"use":"default","packs":{}}', /^rollcall: models\/manifest\.json: use names no pack: "default"\.\n$/],
 ])('reports the fault of a manifest in one line: %s', async (text, message) => {
   writeFileSync(join(root, 'models', 'manifest.json'), text);

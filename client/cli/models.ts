@@ -50,12 +50,12 @@ async function pull(name: string): Promise<void> {
     if ('message' in outcome) {
       throw new CliError(outcome.kind === 'unreachable' ? EXIT.unreachable : EXIT.failed, outcome.message);
     }
-    await printLines([`${file.path}  ${outcome.kind === 'present' ? 'here already' : 'pulled and verified'}`]);
+    await printLines([`${file.path}  ${outcome.kind === 'present' ? 'already present' : 'pulled and verified'}`]);
   }
   if (readManifest(root).use !== name) note(`Switch to it with: npm run models -- use ${name}`);
 }
 
-/** Checks size and SHA-256 of every file of a pack; without a name, of all packs with at least one file. */
+/** Checks size and SHA-256 of every file of a pack; without a name, of all packs that have at least one file. */
 async function verify(name: string | undefined): Promise<void> {
   const manifest = readManifest(root);
   const packs = name === undefined ? [...manifest.packs.values()] : [findPack(name)];
@@ -82,14 +82,15 @@ function use(name: string): void {
   const bad = allFiles(pack).filter((file) => fileState(root, file) !== 'intact');
   if (bad.length > 0) throw new CliError(EXIT.failed, `${name} is not complete. ${remedyFor(pack, bad)}`);
   switchPack(root, name);
-  note(`${name} is in use from the next start or deployment on.`);
-  if (!canFollowStreams(pack)) note('It is too slow for live streams, which are refused while it is in use.');
+  note(`${name} is in use from the next start or deployment.`);
+  if (!canFollowStreams(pack)) note('It is too slow for live streams: the service refuses them while it is in use.');
 }
 
 function findPack(name: string): ModelPack {
   const { packs } = readManifest(root);
   const pack = packs.get(name);
-  if (!pack) throw new CliError(EXIT.usage, `There is no pack ${name}. There are: ${[...packs.keys()].join(', ')}.`);
+  if (!pack)
+    throw new CliError(EXIT.usage, `There is no pack ${name}. The packs are: ${[...packs.keys()].join(', ')}.`);
   return pack;
 }
 
@@ -105,4 +106,4 @@ command
   .description('download a pack from its public addresses and verify it')
   .action(pull);
 command.command('verify').argument('[name]').description('check size and SHA-256 of the local files').action(verify);
-command.command('use').argument('<pack>').description('use this pack from the next start on').action(use);
+command.command('use').argument('<pack>').description('use this pack from the next start').action(use);

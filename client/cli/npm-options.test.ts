@@ -10,8 +10,8 @@ const command = new Command('deploy')
 command.command('usage').option('--from <time>', '');
 const byNpm = (env: Record<string, string>) => ({ npm_lifecycle_event: 'deploy', ...env });
 
-describe('options that npm run takes as its own', () => {
-  it('are found', () => {
+describe('optionsKeptByNpm', () => {
+  it('finds options that npm took as its own', () => {
     const env = byNpm({ npm_config_dry_run: 'true', npm_config_corrections: '', npm_config_num_speakers: 'true' });
     expect(optionsKeptByNpm(command, ['4'], env)).toEqual(['--dry-run', '--no-corrections', '--num-speakers']);
     expect(optionsKeptByNpm(command, ['usage'], byNpm({ npm_config_from: 'true' }))).toEqual(['--from']);
@@ -19,12 +19,12 @@ describe('options that npm run takes as its own', () => {
 
   it.each([
     ['npm took none', ['--dry-run'], byNpm({})],
-    ['the command also got them', ['--dry-run'], byNpm({ npm_config_dry_run: 'true' })],
-    ['the command also got them with a value', ['--num-speakers=4'], byNpm({ npm_config_num_speakers: 'true' })],
+    ['the command also received them', ['--dry-run'], byNpm({ npm_config_dry_run: 'true' })],
+    ['the command also received them with a value', ['--num-speakers=4'], byNpm({ npm_config_num_speakers: 'true' })],
     ["they may be set in npm's configuration", [], byNpm({ npm_config_force: 'true' })],
     ['npm runs another script', [], { npm_lifecycle_event: 'test', npm_config_dry_run: 'true' }],
     ['npm does not run the command', [], { npm_config_dry_run: 'true' }],
-  ])('are not reported if %s', (_, given, env) => {
+  ])('reports nothing if %s', (_, given, env) => {
     expect(optionsKeptByNpm(command, given, env)).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-/** Environment variables, which `npm run` adds to. */
+/** Environment variables, including those of `npm run`. */
 interface Environment {
   readonly [name: string]: string | undefined;
 }
@@ -12,8 +12,8 @@ const SCRIPTS: Readonly<Record<string, string>> = { serve: 'start', keys: 'key' 
 export const scriptOf = (command: string): string => SCRIPTS[command] ?? command;
 
 /**
- * The options that `npm run` took as its own because `--` was missing: without them `npm run deploy --dry-run` would
- * deploy.
+ * Finds options that `npm run` took as its own because `--` was missing. Without this check, `npm run deploy --dry-run`
+ * would deploy.
  *
  * @param given arguments that reached the command
  */
@@ -26,7 +26,7 @@ export function optionsKeptByNpm(command: Command, given: readonly string[], env
   });
 }
 
-/** npm has these options too, and they may be set in its configuration. */
+/** Options that npm has too and that may be set in its configuration. */
 const MAYBE_OF_NPM = new Set(['--force', '--yes']);
 
 function variableOf(flag: string): string {

@@ -1,9 +1,9 @@
 import { systemReason } from './system-error.ts';
 
-/** The standard output could not be written. */
+/** Thrown when stdout could not be written. */
 export class OutputLost extends Error {
   constructor(
-    /** `closed` by its reader, such as `head`; or `failed`, as on a full disk. */
+    /** `closed`: the reader, such as `head`, has ended. `failed`: for example the disk is full. */
     readonly kind: 'closed' | 'failed',
     message: string,
   ) {
@@ -12,7 +12,7 @@ export class OutputLost extends Error {
 }
 
 /**
- * Writes to the standard output, and waits until the system has taken the text.
+ * Writes to stdout, and waits until the system has accepted the text.
  *
  * @throws OutputLost
  */
@@ -27,14 +27,13 @@ function lost(error: Error): OutputLost {
   return new OutputLost(isClosed ? 'closed' : 'failed', systemReason(error) ?? error.message);
 }
 
-/** Prints lines. */
 export function printLines(lines: readonly string[]): Promise<void> {
   return print(lines.map((line) => `${line}\n`).join(''));
 }
 
 /**
  * Keeps the process running when a standard stream fails: `print` reports its own failures, and lost notes must not end
- * a job. Without listeners Node would end with a stack trace.
+ * a job. Without listeners Node would exit with a stack trace.
  */
 export function outliveFailedStreams(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});

@@ -1,7 +1,7 @@
 import { SingleBar } from 'cli-progress';
 import { note } from './run.ts';
 
-/** Shows progress on stderr: a bar on a terminal, else a line per stage. */
+/** Shows progress on stderr: a bar on a terminal, otherwise a line per stage. */
 export class Progress {
   private bar: SingleBar | undefined;
   private stage = '';

@@ -16,7 +16,7 @@ const install = (name: string): void => {
 };
 
 describe('findRecorder', () => {
-  it('takes the first installed program, and names all of them if there is none', () => {
+  it('selects the first installed program, and names all candidates if none is installed', () => {
     expect(() => findRecorder(folder, 'linux')).toThrow(/arecord, rec, sox, ffmpeg/);
     install('ffmpeg');
     expect(findRecorder(folder, 'linux').args).toContain('alsa');
@@ -25,7 +25,7 @@ describe('findRecorder', () => {
     expect(findRecorder(`/nowhere:${folder}`, 'linux').program).toBe('arecord');
   });
 
-  it('finds sox by its name on Windows', () => {
+  it('finds sox.exe on Windows', () => {
     install('ffmpeg.exe');
     expect(() => findRecorder(folder, 'win32')).toThrow(/these programs: sox\./);
     install('sox.exe');
@@ -39,7 +39,7 @@ describe('findRecorder', () => {
 describe('record', () => {
   const program = (script: string) => ({ program: process.execPath, args: ['-e', script] });
 
-  it('yields samples from chunks of any length, until the signal', async () => {
+  it('yields samples from chunks of any length until the signal aborts', async () => {
     const stop = new AbortController();
     const samples: number[] = [];
     const script = `process.stdout.write(Buffer.from([0, 0, 0]));
@@ -51,7 +51,7 @@ describe('record', () => {
     expect(samples).toEqual([0, 0.5, -1]);
   });
 
-  it('throws the reason why a recorder has stopped', async () => {
+  it('throws the reason when a recorder stops', async () => {
     const all = async (script: string) => {
       for await (const _ of record(program(script), new AbortController().signal));
     };

@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path';
 import { CliError, EXIT } from './run.ts';
 
 /**
- * A program that writes the microphone's audio to its standard output: 16-bit little-endian, 16 kHz, mono, no header.
+ * A program that writes the microphone's audio to its stdout: 16-bit little-endian, 16 kHz, mono, no header.
  */
 interface Recorder {
   readonly program: string;
@@ -29,7 +29,7 @@ function recorders(platform: NodeJS.Platform): Recorder[] {
 /** @throws CliError if none is installed */
 export function findRecorder(path = process.env.PATH ?? '', platform = process.platform): Recorder {
   const candidates = recorders(platform);
-  const endings = platform === 'win32' ? ['.com', '.exe'] : ['']; // of programs that need no shell
+  const endings = platform === 'win32' ? ['.com', '.exe'] : ['']; // executables that need no shell
   const isIn = (folder: string, program: string): boolean =>
     folder !== '' && endings.some((ending) => isExecutable(join(folder, `${program}${ending}`)));
   const found = candidates.find(({ program }) => path.split(delimiter).some((folder) => isIn(folder, program)));
@@ -48,10 +48,10 @@ function isExecutable(path: string): boolean {
 }
 
 /**
- * Records until the signal.
+ * Records until the signal aborts.
  *
  * @returns samples in −1…1
- * @throws CliError with the program's own message if it ends by itself
+ * @throws CliError with the program's message if it ends before the signal aborts
  */
 export async function* record(recorder: Recorder, signal: AbortSignal): AsyncGenerator<Float32Array> {
   const child = spawn(recorder.program, recorder.args, { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -75,7 +75,7 @@ export async function* record(recorder: Recorder, signal: AbortSignal): AsyncGen
 
 const MAX_STDERR_CHARS = 2000;
 
-/** The reason of a process's end: its last line on stderr, or its exit code. */
+/** Returns the reason why a process ended: its last line on stderr, or its exit code. */
 function endOf(child: ChildProcess): Promise<string> {
   let stderr = '';
   child.stderr?.on('data', (chunk: Buffer) => {

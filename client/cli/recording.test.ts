@@ -53,27 +53,27 @@ beforeEach(() => {
 });
 
 describe('the upload of a recording', () => {
-  it('sends a growing file up to its size when it was opened', async () => {
+  it('sends a growing file up to its size at the start', async () => {
     appendFileSync(join(scratch, 'a.wav'), Buffer.alloc(SIZE));
     expect(await upload()).toMatchObject({ ok: true, value: expect.stringMatching(/^media:\/\/cli\//) });
     expect([receivedBytes, sentBytes]).toEqual([SIZE, SIZE]);
   });
 
-  it('is repeated after a refusal by the rate limit', async () => {
+  it('is repeated after the rate limit refused it', async () => {
     refusals = 1;
     expect(await upload()).toMatchObject({ ok: true });
     expect(refusals).toBe(-1);
     expect(sentBytes).toBe(SIZE);
   });
 
-  it('reports a file that became shorter or was removed, not the network', async () => {
+  it('reports a shortened or removed file as a fault of the file', async () => {
     truncateSync(join(scratch, 'a.wav'), SIZE / 2);
     await expect(upload()).rejects.toThrow('a.wav became shorter while it was uploaded.');
     rmSync(join(scratch, 'a.wav'));
     await expect(upload()).rejects.toThrow('a.wav cannot be read: no such file or directory.');
   });
 
-  it('ends at the signal', async () => {
+  it('ends when the signal aborts', async () => {
     expect(await upload(AbortSignal.abort())).toMatchObject({ ok: false });
     expect(receivedBytes).toBeLessThan(SIZE);
   });

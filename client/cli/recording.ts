@@ -34,7 +34,7 @@ export function openRecording(fileOrUrl: string, baseDir: string, name = fileOrU
   try {
     accessSync(path, constants.R_OK);
   } catch {
-    throw new CliError(EXIT.usage, `${fileOrUrl} may not be read by this user.`);
+    throw new CliError(EXIT.usage, `${fileOrUrl} cannot be read by this user.`);
   }
   if (stats.size === 0) throw new CliError(EXIT.failed, `${fileOrUrl} is empty.`);
   if (stats.size > MAX_RECORDING_BYTES) {
@@ -57,9 +57,9 @@ function findFile(name: string, baseDir: string): string {
 const CHUNK_BYTES = 256 * 1024;
 
 /**
- * Uploads a file as media of the account, up to its size when it was opened: a recording may still grow.
+ * Uploads a file as media of the account, up to its size at the start, because a recording may still grow.
  *
- * @param onProgress gets the bytes sent so far
+ * @param onProgress receives the number of bytes sent so far
  * @returns the `media://` address
  * @throws CliError for a file that became shorter or cannot be read to its end
  */
@@ -75,7 +75,7 @@ export async function uploadRecording(
     let sentBytes = 0;
     try {
       for (;;) {
-        // Not around `yield`, where faults of the connection are thrown.
+        // Does not include `yield`, which throws faults of the connection.
         const next = await chunks.next().catch((error: unknown) => {
           fault = `cannot be read: ${systemReason(error) ?? String(error)}`;
           throw error;

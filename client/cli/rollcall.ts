@@ -6,18 +6,18 @@ import { COMMANDS } from './commands.ts';
 import { EXIT, note, printHelp, runCommand } from './run.ts';
 
 /**
- * The command `rollcall`. Loads only the given subcommand.
+ * Runs the command `rollcall`. Loads only the given subcommand.
  *
  * @param words arguments of the command, the subcommand first
  */
 export async function main(words: readonly string[]): Promise<void> {
   const [name, ...rest] = words;
-  const known = COMMANDS.find((candidate) => candidate.name === name);
-  if (known) return runCommand(await known.load(), rest);
+  const subcommand = COMMANDS.find((candidate) => candidate.name === name);
+  if (subcommand) return runCommand(await subcommand.load(), rest);
   if (name === '--version' || name === '-V') return printHelp(`${versionOf(projectDir)}\n`);
   const isHelp = name === undefined || name === 'help' || name === '--help' || name === '-h';
-  const asked = name === 'help' ? COMMANDS.find((candidate) => candidate.name === rest[0]) : undefined;
-  if (asked) return runCommand(await asked.load(), ['--help']);
+  const helpTopic = name === 'help' ? COMMANDS.find((candidate) => candidate.name === rest[0]) : undefined;
+  if (helpTopic) return runCommand(await helpTopic.load(), ['--help']);
   if (isHelp) return printHelp(overview());
   note(`rollcall: there is no command ${name}. rollcall --help lists them.`);
   process.exitCode = EXIT.usage;

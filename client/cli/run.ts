@@ -10,7 +10,7 @@ import { describeSystemError } from './system-error.ts';
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** Ends a command with a message on stderr. Other errors are bugs and show their stack. */
+/** Ends a command with a message on stderr. Other errors are bugs, and the command prints their stack. */
 export class CliError extends Error {
   constructor(
     readonly exitCode: ExitCode,
@@ -39,7 +39,7 @@ export async function runCommand(command: Command, words: readonly string[] = pr
   const kept = optionsKeptByNpm(command, words, process.env);
   const script = scriptOf(command.name());
   const call = process.env.npm_lifecycle_event === script ? `npm run ${script} --` : `rollcall ${command.name()}`;
-  command.name(call); // as help shows it
+  command.name(call); // for the help
   prepare(command, (text) => help.push(text));
   try {
     if (kept.length > 0) {
@@ -53,15 +53,15 @@ export async function runCommand(command: Command, words: readonly string[] = pr
   if (help.length > 0) await printHelp(help.join(''));
 }
 
-/** Prints text, and sets the exit code instead of throwing. */
+/** Prints text; sets the exit code instead of throwing. */
 export async function printHelp(text: string): Promise<void> {
   outliveFailedStreams();
   await print(text).catch((error: unknown) => (process.exitCode = report(error)));
 }
 
-/** Keeps commander from ending the process itself, with code 1 for wrong usage. */
+/** Stops commander from ending the process itself with code 1 for wrong usage. */
 function prepare(command: Command, writeOut: (text: string) => void): void {
-  command.exitOverride().showHelpAfterError('(--help shows what is possible)').allowExcessArguments(false);
+  command.exitOverride().showHelpAfterError('(--help shows the usage)').allowExcessArguments(false);
   command.configureOutput({ writeOut });
   for (const child of command.commands) prepare(child, writeOut);
 }
@@ -70,11 +70,11 @@ function report(error: unknown): number {
   if (error instanceof CommanderError) {
     if (error.code === 'commander.excessArguments') {
       note(
-        '(A name with spaces needs quotes. After `npm run`, options need -- before them, since npm has options too.)',
+        '(A name with spaces needs quotes. After `npm run`, options need -- before them, because npm has options too.)',
       );
     }
     const option = /^error: unknown option '(.+)'/.exec(error.message)?.[1];
-    if (option !== undefined && isFile(option)) note(`(The file of that name is ./${option})`);
+    if (option !== undefined && isFile(option)) note(`(For the file of that name, write ./${option})`);
     return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   }
   if (error instanceof CliError) {
@@ -96,12 +96,12 @@ function report(error: unknown): number {
   return EXIT.failed;
 }
 
-/** Whether a file of this name is in the folder of the caller, or in the current one. */
+/** Whether a file of this name is in the folder of the caller or in the current folder. */
 function isFile(name: string): boolean {
   return [process.env.INIT_CWD ?? '.', '.'].some((folder) => existsSync(resolve(folder, name)));
 }
 
-/** Exit code of a command that a signal ended. */
+/** Exit code of a command that was ended by a signal. */
 export const INTERRUPTED = 130;
-/** Exit code of shells for a program whose reader has ended: 128 + SIGPIPE. */
+/** Exit code that shells use for a program whose reader has ended: 128 + SIGPIPE. */
 const PIPE_CLOSED = 141;

@@ -28,17 +28,17 @@ export function addSpeakerOptions(command: Command): Command {
     .addOption(new Option('--format <format>', 'format of the result').choices(FORMATS).default('text'))
     .option('--json', 'the same as --format json')
     .option('--output <file>', 'write the result to this file, not to stdout; a folder for several recordings')
-    .option('--exclusive', 'turns without overlap: one speaker at a time')
+    .option('--exclusive', 'turns without overlap, one speaker at a time')
     .option('--turn-level-confidence', 'confidence of each turn (json)')
     .option('--confidence', 'confidence of each frame (json)');
 }
 
 /** Last part of the help of every command that runs jobs. */
 export const JOB_HELP =
-  '\nUses the service of ROLLCALL_URL and ROLLCALL_KEY, else that of `rollcall login`, else the one that\n' +
-  '`rollcall serve` runs, else starts one, which stays for ROLLCALL_KEEP_SECONDS (600).\n' +
-  'Exit code: 0 done, 1 the job failed, 2 wrong usage, 3 the service cannot be reached,\n' +
-  '130 after Ctrl-C, 141 the reader of stdout has closed it.';
+  '\nUses the first of these services: that of ROLLCALL_URL and ROLLCALL_KEY, that of `rollcall login`, that of\n' +
+  '`rollcall serve`, or one that it starts and that keeps running for ROLLCALL_KEEP_SECONDS (600).\n' +
+  'Exit codes: 0 done, 1 the job failed, 2 wrong usage, 3 the service cannot be reached,\n' +
+  '130 after Ctrl-C, 141 the reader has closed stdout.';
 
 /** @throws CliError when counts contradict each other */
 export function checkCounts({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerOptions): void {

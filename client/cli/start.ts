@@ -34,15 +34,15 @@ async function serve({ port = process.env.PORT, verbose, json }: Options): Promi
 
   note('rollcall is starting …');
   const engine = await useLocalEngine();
-  // After the message, since Miniflare's import takes most of a second.
+  // Imported after the message, because Miniflare's import takes most of a second.
   const { startLocalService } = await import('../local/service.ts');
   service = await startLocalService({
     stateDir,
     port: portNumber,
     onLog: (text) => void (verbose && process.stderr.write(text)),
-    onDeath: () => {
+    onRuntimeLost: () => {
       withdraw(stateDir);
-      note('rollcall: the runtime (workerd) keeps ending unexpectedly. Nothing is lost: start again.');
+      note('rollcall: the runtime (workerd) keeps ending unexpectedly. No job is lost: start the service again.');
       process.exit(EXIT.failed);
     },
   }).catch((error: unknown) => {
@@ -61,7 +61,7 @@ async function serve({ port = process.env.PORT, verbose, json }: Options): Promi
     if (engine !== undefined) note(`Transcription: the engine of npm run asr, ${engine}`);
     if (!verbose) note(`log: ${join(stateDir, 'service.log')}`);
   } catch (error) {
-    // Nothing could use a service whose key was not printed.
+    // A service whose key was not printed is of no use.
     withdraw(stateDir);
     await service.stop();
     throw error;
@@ -78,7 +78,7 @@ function readPort(text: string | undefined): number {
 }
 
 export const command = new Command('serve')
-  .description('Runs the whole service on this machine until it is interrupted.')
+  .description('Runs the service on this machine until it is interrupted.')
   .option('--port <port>', 'port to listen on (PORT, 8787)')
   .option('--verbose', 'also write the log to stderr')
   .option('--json', 'print address, playground and key as JSON')

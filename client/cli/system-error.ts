@@ -1,12 +1,12 @@
 import { getSystemErrorMap } from 'node:util';
 
-/** The system's message of a failed call, such as `no space left on device`; undefined for any other error. */
+/** Returns the system's message of a failed call, such as `no space left on device`; undefined for other errors. */
 export function systemReason(error: unknown): string | undefined {
   const errno = error instanceof Error ? (error as NodeJS.ErrnoException).errno : undefined;
   return errno === undefined ? undefined : getSystemErrorMap().get(errno)?.[1];
 }
 
-/** `systemReason` with the path of the file, if there is one. */
+/** Returns `systemReason` with the path of the file, if the error has one. */
 export function describeSystemError(error: unknown): string | undefined {
   const reason = systemReason(error);
   const path = (error as NodeJS.ErrnoException | undefined)?.path;

@@ -10,23 +10,23 @@ export interface Target {
   readonly url: string;
   readonly key: string;
   /**
-   * Whether it keeps the results of its jobs for hours. A service that a command started ends soon after its last use.
+   * Whether the service keeps results for hours. A service that a command started ends soon after its last use.
    */
   readonly keepsResults: boolean;
-  /** Ends this command's use of the service, and the service if it was started for this command alone. */
+  /** Ends the use by this command, and the service itself if it runs only for this command. */
   close(): Promise<void>;
 }
 
-/** @throws CliError for characters that no key has */
+/** @throws CliError for characters that keys cannot have */
 export function checkKey(name: string, text: string): string {
   const key = text.trim();
   if (/^[!-~]+$/.test(key)) return key;
-  throw new CliError(EXIT.usage, `${name} is not a key: it contains characters that keys do not have.`);
+  throw new CliError(EXIT.usage, `${name} is not a key: it contains characters that keys cannot have.`);
 }
 
 /**
- * The service of ROLLCALL_URL and ROLLCALL_KEY, else that of `rollcall login`, else the one that `rollcall serve` runs,
- * else one that an earlier command left running, else one that this command starts.
+ * Opens the first of these services: that of ROLLCALL_URL and ROLLCALL_KEY, that of `rollcall login`, that of
+ * `rollcall serve`, one that an earlier command left running, or one that this command starts.
  *
  * @param signal aborts the start of a service
  */

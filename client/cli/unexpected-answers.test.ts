@@ -6,12 +6,12 @@ import { collect, conversation, spawnCli } from '../../test/helpers/local-proces
 vi.setConfig({ testTimeout: 60_000 });
 
 let server: TestServer;
-let asked: string[];
+let requests: string[];
 let answers: Record<string, RequestListener>;
 beforeAll(async () => {
   server = await startServer((request, response) => {
     const call = `${request.method} ${request.url}`;
-    asked.push(call);
+    requests.push(call);
     request.resume();
     response.setHeader('Content-Type', 'application/json');
     if (call === 'GET /v1/test') response.end('{"status":"OK","message":""}');
@@ -24,7 +24,7 @@ const tooMany: RequestListener = (_, response) =>
   void response.writeHead(429, { 'Retry-After': '60' }).end('{"requestId":"r","message":"Too many requests."}');
 
 function start(command: string, args: readonly string[]) {
-  asked = [];
+  requests = [];
   return spawnCli(command, args, { ROLLCALL_URL: server.origin, ROLLCALL_KEY: 'k' });
 }
 
@@ -41,7 +41,7 @@ it.each([
   const run = await collect(child);
   expect(run).toMatchObject({ code: 130, stdout: '' });
   expect(run.stderr).toMatch(/Trying again in 60 s …\n$/);
-  expect(asked.at(-1)).toBe(call);
+  expect(requests.at(-1)).toBe(call);
 });
 
 it('prints the address of the result if another program answers for a job', async () => {
@@ -52,11 +52,11 @@ it('prints the address of the result if another program answers for a job', asyn
   const run = await collect(start('diarize', ['https://example.com/a.wav']));
   expect(run).toMatchObject({ code: 3, stdout: '' });
   expect(run.stderr).toMatch(
-    /answered 200, but not as rollcall does\. The job j may go on; its result: curl .*\/v1\/jobs\/j\/output"\n$/,
+    /but the answer is not from rollcall\. The job j may continue; its result: curl .*\/v1\/jobs\/j\/output"\n$/,
   );
 });
 
-it('prints in one sentence why a job could not be canceled', async () => {
+it('prints the reason why a job could not be canceled in one sentence', async () => {
   answers = {
     'POST /v1/diarize': (_, response) => void response.end('{"jobId":"j","status":"created"}'),
     'GET /v1/jobs/j': (_, response) => void response.end('{"jobId":"j","status":"running"}'),
@@ -70,7 +70,7 @@ it('prints in one sentence why a job could not be canceled', async () => {
   const run = await collect(child);
   expect(run).toMatchObject({ code: 130, stdout: '' });
   expect(run.stderr).toContain(
-    'The job j could not be canceled and goes on: the service refused (403): The API key lacks the scope jobs.\n',
+    'The job j could not be canceled and continues: the service refused (403): The API key lacks the scope jobs.\n',
   );
 });
 
@@ -83,6 +83,6 @@ it('prints the address of the result if the key is revoked during a job', async 
   const run = await collect(start('diarize', ['https://example.com/a.wav']));
   expect(run).toMatchObject({ code: 1, stdout: '' });
   expect(run.stderr).toMatch(
-    /\(401\): The API key is revoked\. The job j may go on; its result: curl .*\/v1\/jobs\/j\/output"\n$/,
+    /\(401\): The API key is revoked\. The job j may continue; its result: curl .*\/v1\/jobs\/j\/output"\n$/,
   );
 });

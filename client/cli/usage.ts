@@ -17,7 +17,7 @@ async function usage({ from, to, json }: Options): Promise<void> {
 }
 
 export const command = new Command('usage')
-  .description('What the account was billed, by UTC day and kind; the last 30 days by default.')
+  .description('Shows the billed usage of the account by UTC day and kind; the last 30 days by default.')
   .option('--from <time>', 'date or datetime')
   .option('--to <time>', 'date (all of it) or datetime')
   .option('--json', 'print JSON')

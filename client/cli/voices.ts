@@ -6,15 +6,15 @@ import { type JobOutput, must, runJob, type Session } from './job.ts';
 import { openRecording, type Recording } from './recording.ts';
 import { CliError, EXIT } from './run.ts';
 
-/** Longer than any voiceprint as text, and shorter than a recording of a second. */
+/** Larger than any voiceprint as text, and smaller than a recording of one second. */
 const MAX_PRINT_BYTES = 20_000;
-/** First letters of every voiceprint: "RCVP" in base64. */
+/** Prefix of every voiceprint: "RCVP" in base64. */
 const PRINT_START = 'UkNWU';
 
 /** A known person, with a recording or a voiceprint. */
 export interface KnownVoice {
   readonly label: string;
-  /** The option as given on the command line. */
+  /** The option given on the command line. */
   readonly option: string;
   readonly source:
     | { readonly kind: 'print'; readonly text: string }
@@ -25,7 +25,7 @@ export interface KnownVoice {
 const MAX_VOICES = 50;
 const MAX_NAME_CHARS = 100;
 
-/** Collects `NAME=FILE` options. Refuses names that the service would refuse, before a voiceprint is made. */
+/** Collects `NAME=FILE` options. Refuses names that the service would refuse, before a voiceprint job starts. */
 export function collectVoice(text: string, before: readonly [string, string][] = []): readonly [string, string][] {
   const at = text.indexOf('=');
   if (at < 1 || at === text.length - 1) throw new InvalidArgumentError('It must be NAME=FILE.');
@@ -35,9 +35,9 @@ export function collectVoice(text: string, before: readonly [string, string][] =
     throw new InvalidArgumentError(`The name may have ${MAX_NAME_CHARS} characters at most.`);
   }
   if (/^speaker_/i.test(name)) {
-    throw new InvalidArgumentError('The name must not begin with SPEAKER_, as speakers without a name do.');
+    throw new InvalidArgumentError('The name must not begin with SPEAKER_, the prefix of speakers without a name.');
   }
-  if (before.length === MAX_VOICES) throw new InvalidArgumentError(`There may be ${MAX_VOICES} at most.`);
+  if (before.length === MAX_VOICES) throw new InvalidArgumentError(`At most ${MAX_VOICES} are allowed.`);
   return [...before, [name, text.slice(at + 1)]];
 }
 
@@ -50,18 +50,18 @@ export function percent(text: string): number {
 
 /** Checks the files before a service is started. */
 export function openVoices(named: readonly [string, string][], baseDir: string): KnownVoice[] {
-  const twice = named.find(([label], index) => named.findIndex(([other]) => other === label) < index);
-  if (twice) throw new CliError(EXIT.usage, `--voiceprint: the name ${twice[0]} is there twice.`);
+  const duplicate = named.find(([label], index) => named.findIndex(([other]) => other === label) < index);
+  if (duplicate) throw new CliError(EXIT.usage, `--voiceprint: the name ${duplicate[0]} is given twice.`);
   return named.map(([label, file]) => {
     const recording = openVoice(label, file, baseDir);
-    const text = printIn(recording);
+    const text = voiceprintIn(recording);
     const shown = file.length > MAX_SHOWN_CHARS ? `${file.slice(0, MAX_SHOWN_CHARS)}…` : file;
     const option = `--voiceprint ${label}=${shown}`;
     return { label, option, source: text === undefined ? { kind: 'recording', recording } : { kind: 'print', text } };
   });
 }
 
-/** Characters of an address that messages repeat: a `data:` address has a whole recording. */
+/** Largest number of characters of an address in messages: a `data:` address contains a whole recording. */
 const MAX_SHOWN_CHARS = 200;
 
 function openVoice(label: string, file: string, baseDir: string): Recording {
@@ -73,20 +73,20 @@ function openVoice(label: string, file: string, baseDir: string): Recording {
 }
 
 /**
- * The voiceprint in a file; undefined for a recording. Accepts npm's own lines before it, as of
+ * Returns the voiceprint in a file; undefined for a recording. Accepts the lines that npm writes before it in
  * `npm run voiceprint > FILE`, and the UTF-16 of a Windows shell.
  */
-export function printIn(recording: Recording): string | undefined {
+export function voiceprintIn(recording: Recording): string | undefined {
   if (recording.kind !== 'file' || recording.sizeBytes > MAX_PRINT_BYTES) return undefined;
   const bytes = readFileSync(recording.path);
   const text = bytes.toString(bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf16le' : 'utf8');
   return text.split(/[\s\ufeff]+/).find((word) => word.startsWith(PRINT_START));
 }
 
-/** Voiceprints that this process has made, so that each voice is analysed once for several recordings. */
-const known = new WeakMap<KnownVoice, string>();
+/** Voiceprints computed by this process, so that each voice is analysed once for several recordings. */
+const computed = new WeakMap<KnownVoice, string>();
 
-/** The voiceprints of all voices; runs a job for each recording. */
+/** Returns the voiceprints of all voices; runs a job for each recording. */
 export async function voiceprintsOf(
   session: Session,
   voices: readonly KnownVoice[],
@@ -97,20 +97,20 @@ export async function voiceprintsOf(
     const voiceprint =
       source.kind === 'print'
         ? source.text
-        : (known.get(voice) ?? (await makeVoiceprint(session, source.recording, label, option)).output.voiceprint);
-    known.set(voice, voiceprint);
+        : (computed.get(voice) ?? (await makeVoiceprint(session, source.recording, label, option)).output.voiceprint);
+    computed.set(voice, voiceprint);
     prints.push({ label, voiceprint });
   }
   return prints;
 }
 
-/** Maps a field of a request to the option that set it; a voiceprint's number to its `--voiceprint` option. */
+/** Maps a field of a request to the option that set it, and a voiceprint's index to its `--voiceprint` option. */
 export function writtenAs(voices: readonly KnownVoice[]): (field: string) => string {
   return (field) => voices[Number(/^voiceprints\.(\d+)\./.exec(field)?.[1] ?? -1)]?.option ?? optionOfField(field);
 }
 
 /**
- * Makes a voiceprint of a recording of one person.
+ * Runs a voiceprint job on a recording of one person.
  *
  * @param about prefix of errors and warnings; by default the name of the file
  */

@@ -2,17 +2,17 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { vi } from 'vitest';
 
-/** Answer of Cloudflare's API; `body` overrides members of an empty envelope. */
+/** Answer of the server; `body` overrides members of an empty envelope. */
 export interface ApiAnswer {
   readonly status: number;
   readonly body?: object;
 }
 
 /**
- * Starts a server in place of Cloudflare's API, with the account `account`, and points wrangler to it.
+ * Starts a server that replaces Cloudflare's API with the account `account`, and points wrangler to it.
  *
- * @param answer undefined means 404
- * @returns stops the server, and restores the environment variables
+ * @param answer returns the answer to a request; undefined means 404
+ * @returns a function that stops the server and restores the environment variables
  */
 export async function startCloudflareApi(
   answer: (request: IncomingMessage, body: string) => ApiAnswer | undefined,

@@ -7,7 +7,7 @@ import { placeConfig } from './home.ts';
 import { DEFAULT_NAME, renameConfig } from './naming.ts';
 import { mustWrangler } from './wrangler.ts';
 
-/** Resources in the wrangler files, which a deployment creates; `nameIn` gives the names of another instance. */
+/** Resources in the wrangler files, which a deployment creates. `nameIn` returns their names in another instance. */
 export const DATABASE = 'rollcall';
 export const BUCKET = 'rollcall';
 export const QUEUES = [
@@ -20,9 +20,9 @@ export const QUEUES = [
 ] as const;
 
 /**
- * Writes a copy of a Worker's wrangler file for a deployment: with the id of the account's database, Workers AI, and
- * the transcription engines of the environment. The file in the repository keeps its placeholder, which local state is
- * stored under.
+ * Writes a copy of a Worker's wrangler file for a deployment, with the id of the account's database, Workers AI, and
+ * the transcription engines of the environment. The file in the repository keeps its placeholder, because local state
+ * is stored under it.
  *
  * @param options.folder folder of the copy; `.wrangler/rollcall/deploy` by default
  * @returns path of the copy
@@ -36,19 +36,19 @@ export function writeDeployConfig(
   const { instance = DEFAULT_NAME, folder = deployDir(root, instance) } = options;
   let text = placeConfig(renameConfig(readFileSync(join(root, worker.config), 'utf8'), instance), options.jurisdiction);
   if (options.traces) text = text.replace(TRACES_OFF, '$1true');
-  const put = (name: string, value: (old: string) => string): void => {
+  const replaceValue = (name: string, value: (oldValue: string) => string): void => {
     const pattern = new RegExp(`^${name} = "([^"]*)"$`, 'gm');
     if (text.match(pattern)?.length !== 1) throw new Error(`${worker.config} must have one line ${name} = "…"`);
-    text = text.replace(pattern, (_, old: string) => `${name} = ${JSON.stringify(value(old))}`);
+    text = text.replace(pattern, (_, oldValue: string) => `${name} = ${JSON.stringify(value(oldValue))}`);
   };
-  put('main', (path) => resolve(root, path));
+  replaceValue('main', (path) => resolve(root, path));
   if (worker === API) {
-    for (const name of ['migrations_dir', '"ajv"', '"ajv-formats"']) put(name, (path) => resolve(root, path));
+    for (const name of ['migrations_dir', '"ajv"', '"ajv-formats"']) replaceValue(name, (path) => resolve(root, path));
   }
-  put('database_id', () => databaseId);
+  replaceValue('database_id', () => databaseId);
   if (worker.transcribes) {
     const variables = engineVariables().filter(([name]) => !isKey(name));
-    put('OUTPUT_TTL_SECONDS', (seconds) => seconds);
+    replaceValue('OUTPUT_TTL_SECONDS', (seconds) => seconds);
     text = text.replace(/^OUTPUT_TTL_SECONDS = .*$/m, (line) =>
       [line, ...variables.map(([name, value]) => `${name} = ${JSON.stringify(value)}`)].join('\n'),
     );
@@ -77,13 +77,13 @@ export const engineVariables = (): [name: string, value: string][] =>
     .filter(([name]) => name.startsWith('ROLLCALL_ASR_'))
     .map(([name, value]) => [name, value ?? '']);
 
-/** Whether the variable is stored as a secret. */
+/** Whether the variable is a secret. */
 export const isKey = (name: string): boolean => name.startsWith('ROLLCALL_ASR_KEY');
 
 const deployDir = (root: string, instance: string): string =>
   join(root, '.wrangler', 'rollcall', 'deploy', ...(instance === DEFAULT_NAME ? [] : [instance]));
 
-/** Id of the account's database, undefined if there is none. */
+/** Finds the id of the account's database; undefined if there is none. */
 export async function findDatabaseId(root: string, database: string): Promise<string | undefined> {
   const databases = JSON.parse(await mustWrangler(root, ['d1', 'list', '--json'])) as { name: string; uuid: string }[];
   return databases.find(({ name }) => name === database)?.uuid;

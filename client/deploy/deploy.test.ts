@@ -12,7 +12,7 @@ import { rehearse } from './deploy.ts';
 import { mustWrangler } from './wrangler.ts';
 
 describe('npm run deploy -- --dry-run', () => {
-  it('bundles the Workers, and lists the resources and steps of a deployment', async () => {
+  it('bundles the Workers and lists the resources and steps of a deployment', async () => {
     const run = await runCli('deploy', ['--dry-run'], { CLOUDFLARE_API_TOKEN: '' });
     expect(run).toMatchObject({ code: 0, stderr: '' });
     const lines = run.stdout.split('\n');
@@ -27,8 +27,8 @@ describe('npm run deploy -- --dry-run', () => {
     for (const file of filesToLoad(packInUse(readManifest(root)))) {
       expect(lines).toContain(`model: ${file.path} → ${modelKey(file)}`);
     }
-    expect(lines).toContain('secret: SIGNING_KEY of rollcall, made if missing');
-    expect(lines).toContain('secret: SIGNING_KEY of rollcall-jobs, made if missing');
+    expect(lines).toContain('secret: SIGNING_KEY of rollcall, created if missing');
+    expect(lines).toContain('secret: SIGNING_KEY of rollcall-jobs, created if missing');
   }, 90_000);
 
   it('reports missing models and a faulty manifest', async () => {
@@ -41,7 +41,7 @@ describe('npm run deploy -- --dry-run', () => {
       await expect(rehearsal()).rejects.toThrow(/^Missing or damaged: models\/.*\. Check out the repository again\.$/);
       writeFileSync(manifest, '{"version":1,}');
       await expect(rehearsal()).rejects.toThrow(LocalStateError);
-      await expect(rehearsal()).rejects.toThrow(`${manifest} is no JSON`);
+      await expect(rehearsal()).rejects.toThrow(`${manifest} is not JSON`);
     } finally {
       rmSync(checkout, { recursive: true });
     }
@@ -56,7 +56,7 @@ describe('writeDeployConfig', () => {
   });
   afterEach(() => rmSync(checkout, { recursive: true }));
 
-  it("writes a copy with the account's database and absolute paths, and does not change the original", () => {
+  it("writes a copy with the account's database and absolute paths without changing the original", () => {
     const copy = readFileSync(writeDeployConfig(checkout, API, 'id-of-the-account'), 'utf8').split('\n');
     const original = readFileSync(join(checkout, 'wrangler.toml'), 'utf8').split('\n');
     expect(original.join('\n')).toBe(readFileSync(join(root, 'wrangler.toml'), 'utf8'));
@@ -74,7 +74,7 @@ describe('writeDeployConfig', () => {
     ]);
   });
 
-  it('contains the transcription engines of the environment, without their keys', () => {
+  it('writes the transcription engines of the environment without their keys', () => {
     vi.stubEnv('ROLLCALL_ASR_URL', 'https://api.example/v1');
     vi.stubEnv('ROLLCALL_ASR_KEY', 'secret');
     vi.stubEnv('ROLLCALL_ASR_URL_ASR_LARGE_V3_TURBO', 'workers-ai');
@@ -97,9 +97,9 @@ describe('writeDeployConfig', () => {
 });
 
 describe('mustWrangler', () => {
-  it("returns wrangler's output, and throws its complaint", async () => {
+  it("returns wrangler's output and throws its error message", async () => {
     expect(await mustWrangler(root, ['--version'])).toMatch(/\d+\.\d+\.\d+/);
-    expect(existsSync(join(tmpdir(), 'rollcall-wrangler-logs')), 'each run leaves a log').toBe(false);
+    expect(existsSync(join(tmpdir(), 'rollcall-wrangler-logs')), 'the run must not leave a log').toBe(false);
     const folder = mkdtempSync(join(tmpdir(), 'rollcall-home-'));
     try {
       vi.stubEnv('HOME', folder);

@@ -24,12 +24,12 @@ export interface Deployment {
   readonly say: (line: string) => void;
   /** `rollcall` by default. */
   readonly instance?: string;
-  /** Of a new instance's data; none if undefined. */
+  /** Jurisdiction of a new instance's data; none if undefined. */
   readonly jurisdiction?: Jurisdiction;
   readonly traces?: boolean;
 }
 
-/** Bundles, makes all checks that work offline, and prints what a deployment would do. */
+/** Bundles, runs the checks that work offline, and prints the steps of a deployment. */
 export async function rehearse({
   root,
   say,
@@ -41,7 +41,7 @@ export async function rehearse({
   const named = (resource: string): string => nameIn(instance, resource);
   const outdir = mkdtempSync(join(tmpdir(), 'rollcall-bundle-'));
   try {
-    // Not in the folder of a deployment's files, from which other commands read the database's id.
+    // Not in the folder of a deployment, from whose files other commands read the database's id.
     const options = { instance, jurisdiction, traces, folder: join(outdir, 'config') };
     const uploads = await Promise.all(
       WORKERS.map((worker) => {
@@ -53,7 +53,7 @@ export async function rehearse({
   } finally {
     rmSync(outdir, { recursive: true, force: true });
   }
-  say('plan: Workers Paid, for minutes of CPU time and Workers of this size; R2 switched on');
+  say('plan: Workers Paid, needed for minutes of CPU time and Workers of this size; R2 enabled');
   say(`database: D1 ${named(DATABASE)}, created if missing, then migrated`);
   say(`storage: R2 bucket ${named(BUCKET)}, created if missing`);
   if (jurisdiction) say(`jurisdiction: ${jurisdiction}, of database, bucket and Durable Objects`);
@@ -61,24 +61,24 @@ export async function rehearse({
     say(`lifecycle: ${prefix} deleted after ${days} days, added if missing`);
   for (const queue of QUEUES) say(`queue: ${named(queue)}, created if missing`);
   for (const file of filesToLoad(packInUse(readManifest(root)))) say(`model: ${file.path} → ${modelKey(file)}`);
-  for (const { name } of WORKERS) say(`secret: SIGNING_KEY of ${named(name)}, made if missing`);
+  for (const { name } of WORKERS) say(`secret: SIGNING_KEY of ${named(name)}, created if missing`);
   for (const [name, value] of engineVariables())
     say(`transcription: ${name}${isKey(name) ? ', a secret' : ` = ${value}`}`);
 }
 
 /** Bundles a Worker into a folder. @returns the size of its upload */
 async function uploadOf(root: string, config: string, bundle: string): Promise<string> {
-  const printed = await mustWrangler(root, ['deploy', '--dry-run', '--minify', '--outdir', bundle, '--config', config]);
+  const output = await mustWrangler(root, ['deploy', '--dry-run', '--minify', '--outdir', bundle, '--config', config]);
   const total = readdirSync(bundle)
     .filter((name) => !name.endsWith('.map') && name !== 'README.md')
     .reduce((bytes, name) => bytes + statSync(join(bundle, name)).size, 0);
-  return /Total Upload:.*/.exec(printed)?.[0] ?? `Total Upload: ${Math.ceil(total / 1024)} KiB`;
+  return /Total Upload:.*/.exec(output)?.[0] ?? `Total Upload: ${Math.ceil(total / 1024)} KiB`;
 }
 
 /**
  * Creates and migrates the resources that this checkout needs, and deploys the Workers. All steps can be repeated.
  *
- * @param ask called before a first deployment takes over existing resources of the same names
+ * @param ask called before a first deployment takes over existing resources with the same names
  */
 export async function deploy(deployment: Deployment, ask: Ask): Promise<void> {
   const { root, say, instance = DEFAULT_NAME, traces } = deployment;
@@ -86,10 +86,10 @@ export async function deploy(deployment: Deployment, ask: Ask): Promise<void> {
   checkModels(root);
   const found = await survey(root, instance);
   const jurisdiction = chooseJurisdiction(found.bucket, deployment.jurisdiction);
-  const taken = foreignResources(found, instance);
-  if (taken.length > 0) await mustAgree(ask, `The account has already ${taken.join(', ')}. Use them?`);
+  const foreign = foreignResources(found, instance);
+  if (foreign.length > 0) await mustAgree(ask, `The account already has ${foreign.join(', ')}. Use them?`);
 
-  // Before the first change, since it may fail for lack of the signing key.
+  // Called before the first change, because it fails without the signing key.
   const secrets = missingSecrets(found, root, instance, say);
   const bucket = nameIn(instance, BUCKET);
   const databaseId = found.databaseId ?? (await createDatabase(deployment, nameIn(instance, DATABASE), jurisdiction));
@@ -115,12 +115,12 @@ export async function deploy(deployment: Deployment, ask: Ask): Promise<void> {
     const target = [`${bucket}/${modelKey(file)}`, '--file', modelPath(root, file), '--remote'];
     await mustWrangler(root, ['r2', 'object', 'put', ...target, ...inJurisdiction(jurisdiction)]);
   }
-  const printed: string[] = [];
+  const output: string[] = [];
   for (const worker of WORKERS) {
     const name = nameIn(instance, worker.name);
-    printed.push(await deployWorker(deployment, name, configOf(worker), secrets.get(worker) ?? {}));
+    output.push(await deployWorker(deployment, name, configOf(worker), secrets.get(worker) ?? {}));
   }
-  const address = addressIn(printed.join('\n'));
+  const address = addressIn(output.join('\n'));
   const signingKey = knownSigningKey(root, instance);
   const { run, close } = openRemote(root, instance);
   await takeFirstSteps({ root, instance, address, signingKey, run, say }).finally(close);
@@ -134,12 +134,12 @@ async function deployWorker(
   secrets: Secrets,
 ): Promise<string> {
   say(`deploying ${[name, ...Object.keys(secrets)].join(', with ')}`);
-  const printed = await withSecretsFile(secrets, (secretsFile) =>
+  const output = await withSecretsFile(secrets, (secretsFile) =>
     // Keeps the engines of an earlier deployment.
     mustWrangler(root, ['deploy', '--minify', '--keep-vars', '--config', config, ...secretsFile]),
   );
-  say(printed.trim());
-  return printed;
+  say(output.trim());
+  return output;
 }
 
 async function createDatabase(
@@ -155,9 +155,9 @@ async function createDatabase(
 }
 
 /** Finds the service's address in the output of `wrangler deploy`. */
-export function addressIn(printed: string): string | undefined {
-  const domain = /^\s*(\S+) \(custom domain\b/m.exec(printed)?.[1];
-  return domain ? `https://${domain}` : /https:\/\/\S+\.workers\.dev\b/.exec(printed)?.[0];
+export function addressIn(output: string): string | undefined {
+  const domain = /^\s*(\S+) \(custom domain\b/m.exec(output)?.[1];
+  return domain ? `https://${domain}` : /https:\/\/\S+\.workers\.dev\b/.exec(output)?.[0];
 }
 
 function checkModels(root: string): void {

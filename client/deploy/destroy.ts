@@ -9,8 +9,8 @@ import { survey } from './survey.ts';
 import { mustWrangler, wrangler } from './wrangler.ts';
 
 /**
- * Deletes an instance with all its data. wrangler cannot empty a bucket: a bucket with objects gets a rule that deletes
- * them within a day, and a second call after that deletes the bucket.
+ * Deletes an instance with all its data. wrangler cannot empty a bucket: the first call adds a rule that deletes the
+ * objects within a day, and a second call after that deletes the bucket.
  *
  * @throws unless the user types the instance's name
  */
@@ -18,12 +18,12 @@ export async function destroy(root: string, instance: string, say: (line: string
   const found = await survey(root, instance);
   const database = nameIn(instance, DATABASE);
   const bucket = nameIn(instance, BUCKET);
-  // The Worker that is bound to objects of the others comes first.
+  // The Worker that is bound to Durable Objects of the others comes first.
   const workers = WORKERS.map(({ name }) => nameIn(instance, name)).reverse();
   say(`This deletes the Workers ${workers.join(', ')},`);
   say(`the queues ${QUEUES.map((name) => nameIn(instance, name)).join(', ')},`);
   say(`the D1 database ${database} with all accounts, keys and usage, and the R2 bucket ${bucket}.`);
-  if ((await ask(`Type ${instance} to delete it: `)) !== instance) throw new Error('Given up; nothing was deleted.');
+  if ((await ask(`Type ${instance} to delete it: `)) !== instance) throw new Error('Canceled; nothing was deleted.');
 
   for (const worker of [...found.secrets.keys()].map(({ name }) => nameIn(instance, name)).reverse()) {
     say(`deleting the Worker ${worker}`);
@@ -35,7 +35,7 @@ export async function destroy(root: string, instance: string, say: (line: string
   }
   if (found.databaseId !== undefined) {
     say(`deleting the database ${database}`);
-    // wrangler takes the id of the database from the wrangler file.
+    // wrangler reads the id of the database from the wrangler file.
     const config = writeDeployConfig(root, API, found.databaseId, { instance });
     await mustWrangler(root, ['d1', 'delete', database, '--skip-confirmation', '--config', config]);
   }
@@ -50,5 +50,5 @@ async function deleteBucket(root: string, bucket: string, where: string[], say: 
   if ((await wrangler(root, ['r2', 'bucket', 'delete', bucket, ...where])).code === 0) return;
   const rule = ['rollcall-everything-1d', '', '--expire-days', '1', '--force', ...where];
   await mustWrangler(root, ['r2', 'bucket', 'lifecycle', 'add', bucket, ...rule]);
-  say('The bucket still holds recordings or outputs, which are deleted within a day. Then run this command again.');
+  say('The bucket still contains recordings or outputs. They are deleted within a day; then run this command again.');
 }

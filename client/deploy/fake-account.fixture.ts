@@ -5,7 +5,7 @@ import type { WranglerResult } from './wrangler.ts';
 export class FakeAccount {
   readonly calls: string[][] = [];
   readonly databases = new Set<string>();
-  /** `bucket`, or `bucket in eu`. */
+  /** Names: `bucket`, or `bucket in eu`. */
   readonly buckets = new Set<string>();
   readonly queues = new Set<string>();
   readonly objects = new Set<string>();
@@ -15,7 +15,7 @@ export class FakeAccount {
   readonly configs = new Map<string, string>();
   keys = 0;
 
-  /** Calls that change the account, as texts without local paths. */
+  /** Calls that change the account, as text without local paths. */
   get changes(): string[] {
     const reads = / (info|list)\b|^whoami|^d1 execute/;
     return this.calls.map((args) => args.join(' ')).filter((call) => !reads.test(call));
@@ -58,7 +58,7 @@ export class FakeAccount {
     throw new Error(`unknown to the fake: wrangler ${args.join(' ')}`);
   }
 
-  /** Like wrangler, takes the id from the configuration. */
+  /** Reads the id from the configuration, like wrangler. */
   #deleteDatabase(name: string, config: string): string | undefined {
     const isListed = readFileSync(config, 'utf8').includes(`database_id = "id of ${name}"`);
     return isListed ? ifFound(this.databases.delete(name)) : undefined;
@@ -94,7 +94,7 @@ export class FakeAccount {
     const text = readFileSync(config, 'utf8');
     const name = String(/^name = "(.+)"$/m.exec(text)?.[1]);
     this.configs.set(name, text);
-    // A Worker can only be bound to objects of a deployed one.
+    // A Worker can only be bound to Durable Objects of a deployed Worker.
     for (const [, owner] of text.matchAll(/^script_name = "(.+)"$/gm))
       if (!this.workers.has(String(owner))) return undefined;
     const secrets = secretsFile ? JSON.parse(readFileSync(secretsFile, 'utf8')) : {};

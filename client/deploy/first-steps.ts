@@ -14,18 +14,18 @@ const SMOKE_TEST_KEY_MS = 15 * 60_000;
 export interface Deployed {
   readonly root: string;
   readonly instance: string;
-  /** Undefined if wrangler prints none, as for a route. */
+  /** Undefined if wrangler prints no address, for example for a route. */
   readonly address: string | undefined;
-  /** Undefined if it is not known on this machine: then no key can be signed. */
+  /** Undefined if this machine has no copy; then no key can be signed. */
   readonly signingKey: string | undefined;
   readonly run: RunSql;
   readonly say: (line: string) => void;
-  /** Shorter time for tests. */
+  /** Shorter timeout for tests. */
   readonly patienceMs?: number;
 }
 
 /**
- * Makes the first key of a service that has none, prints the addresses, and tests the service.
+ * Creates the first key of a service without keys, prints the addresses, and tests the service.
  *
  * @throws if the service does not work
  */
@@ -43,10 +43,11 @@ export async function takeFirstSteps(deployed: Deployed): Promise<void> {
   try {
     say(`smoke test: ${await withTestKey(run, signingKey, (key) => tryService(deployed, address, key))}`);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const reason = error instanceof Error ? error.message : String(error);
     const rollbacks = WORKERS.map(({ name }) => `npx wrangler rollback --name ${nameIn(instance, name)}`);
     throw new Error(
-      `The deployed service does not work: ${why}. Back to the previous version: ${rollbacks.reverse().join(' && ')}`,
+      `The deployed service does not work: ${reason}. ` +
+        `To return to the previous version: ${rollbacks.reverse().join(' && ')}`,
     );
   }
 }

@@ -6,11 +6,11 @@ export interface BucketHome {
   readonly jurisdiction: Jurisdiction | undefined;
 }
 
-/** Arguments for wrangler's commands on resources in a jurisdiction. */
+/** Returns the arguments for wrangler's commands on resources in a jurisdiction. */
 export const inJurisdiction = (jurisdiction: Jurisdiction | undefined): string[] =>
   jurisdiction ? ['--jurisdiction', jurisdiction] : [];
 
-/** Finds a bucket in any jurisdiction; each has separate names. @returns undefined if there is none */
+/** Finds a bucket in any jurisdiction; each has its own names. @returns undefined if there is none */
 export async function findBucket(root: string, bucket: string): Promise<BucketHome | undefined> {
   for (const jurisdiction of [undefined, ...JURISDICTIONS]) {
     const { code } = await wrangler(root, ['r2', 'bucket', 'info', bucket, ...inJurisdiction(jurisdiction)]);
@@ -20,22 +20,22 @@ export async function findBucket(root: string, bucket: string): Promise<BucketHo
 }
 
 /**
- * The jurisdiction of a deployment: that of an existing bucket, whose data cannot move, or else the wanted one.
+ * Returns the jurisdiction of a deployment: that of an existing bucket, whose data cannot move, or the requested one.
  *
- * @throws if an existing bucket has another than the wanted one
+ * @throws if an existing bucket has another jurisdiction than the requested one
  */
 export function chooseJurisdiction(
   home: BucketHome | undefined,
-  wanted: Jurisdiction | undefined,
+  requested: Jurisdiction | undefined,
 ): Jurisdiction | undefined {
-  if (home && wanted && home.jurisdiction !== wanted) {
+  if (home && requested && home.jurisdiction !== requested) {
     const where = home.jurisdiction ? `in the jurisdiction ${home.jurisdiction}` : 'without a jurisdiction';
-    throw new Error(`The bucket exists ${where}, which cannot be changed. Use another --name for ${wanted}.`);
+    throw new Error(`The bucket exists ${where}, which cannot be changed. Use another --name for ${requested}.`);
   }
-  return home ? home.jurisdiction : wanted;
+  return home ? home.jurisdiction : requested;
 }
 
-/** Sets the jurisdiction in a wrangler file: of the bucket, and in the variable for Durable Objects. */
+/** Sets the jurisdiction of the bucket and of the Durable Objects in a wrangler file. */
 export function placeConfig(toml: string, jurisdiction: Jurisdiction | undefined): string {
   if (!jurisdiction) return toml;
   return toml

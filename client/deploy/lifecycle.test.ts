@@ -27,14 +27,14 @@ beforeEach(async () => {
 });
 afterEach(() => stop());
 
-it('adds one rule for each prefix, replaces the rules of earlier versions, and keeps other rules', {
+it('adds a rule for each prefix, replaces rules of earlier versions and keeps other rules', {
   timeout: 60_000,
 }, async () => {
   const own = { id: 'own', enabled: true, conditions: { prefix: 'archive/' } };
   const former = { id: 'rollcall-media-3d', enabled: true, conditions: { prefix: 'media/' } };
   rules = [own, former];
-  const said: string[] = [];
-  const ensure = () => ensureLifecycle(root, BUCKET, undefined, (line) => said.push(line));
+  const output: string[] = [];
+  const ensure = () => ensureLifecycle(root, BUCKET, undefined, (line) => output.push(line));
   await ensure();
   const DAY_SECONDS = 24 * 3600;
   expect(rules).toMatchObject([
@@ -45,15 +45,15 @@ it('adds one rule for each prefix, replaces the rules of earlier versions, and k
       deleteObjectsTransition: { condition: { type: 'Age', maxAge: days * DAY_SECONDS } },
     })),
   ]);
-  expect(said).toHaveLength(LIFECYCLE_RULES.length);
+  expect(output).toHaveLength(LIFECYCLE_RULES.length);
   await ensure();
-  expect([rules.length, said.length]).toEqual([LIFECYCLE_RULES.length + 1, LIFECYCLE_RULES.length]);
+  expect([rules.length, output.length]).toEqual([LIFECYCLE_RULES.length + 1, LIFECYCLE_RULES.length]);
 });
 
-it('deletes objects later than the sweep does', () => {
+it('deletes objects later than the sweep', () => {
   const HOUR_MS = 3600 * 1000;
   const ageMs = (prefix: string) => (LIFECYCLE_RULES.find((rule) => rule.prefix === prefix)?.days ?? 0) * 24 * HOUR_MS;
-  // Two hours for accepted jobs, two more for presigned uploads, and one for the sweep.
+  // Two hours for accepted jobs, two for presigned uploads, and one for the sweep.
   expect(ageMs('media/')).toBeGreaterThan(MEDIA_TTL_MS + 5 * HOUR_MS);
   expect(ageMs('outputs/')).toBeGreaterThan(25 * HOUR_MS);
   expect(ageMs('analyses/')).toBe(ageMs('outputs/'));

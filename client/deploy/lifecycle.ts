@@ -3,8 +3,8 @@ import { inJurisdiction } from './home.ts';
 import { mustWrangler } from './wrangler.ts';
 
 /**
- * Expiry of objects that the sweep has missed. Recordings are needed for 52 hours, and longer while a job waits;
- * outputs for 24 hours. No job runs for seven days.
+ * Expiry of objects that the sweep missed. Recordings are needed for 52 hours, and longer while a job waits; outputs
+ * for 24 hours. No job runs for seven days.
  */
 export const LIFECYCLE_RULES = [
   { prefix: 'work/', days: 7 },
@@ -18,7 +18,7 @@ type LifecycleRule = (typeof LIFECYCLE_RULES)[number];
 
 const nameOf = ({ prefix, days }: LifecycleRule): string => `rollcall-${prefix.slice(0, -1)}-${days}d`;
 
-/** Adds the missing rules, and removes those of earlier versions; other rules of the bucket are kept. */
+/** Adds the missing rules and removes those of earlier versions; keeps other rules of the bucket. */
 export async function ensureLifecycle(
   root: string,
   bucket: string,

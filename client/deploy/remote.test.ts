@@ -8,7 +8,7 @@ describe('inline', () => {
     );
   });
 
-  it('refuses a wrong number of parameters and texts that SQL cannot hold', () => {
+  it('refuses a wrong number of parameters and text with a zero character', () => {
     expect(() => inline('SELECT ?', [])).toThrow('as many parameters');
     expect(() => inline('SELECT 1', [1])).toThrow('as many parameters');
     expect(() => inline('SELECT ?', ['a\0b'])).toThrow('zero character');

@@ -5,20 +5,20 @@ import { DATABASE, findDatabaseId, writeDeployConfig } from './config.ts';
 import { instanceName, nameIn } from './naming.ts';
 import { mustWrangler } from './wrangler.ts';
 
-/** The database of the deployed service, through `wrangler d1 execute --remote`. */
+/** Opens the database of the deployed service through `wrangler d1 execute --remote`. */
 export function openRemote(root: string, instance = instanceName()): { run: RunSql; close(): Promise<void> } {
   let config: Promise<string> | undefined;
   const run: RunSql = async <Row>(sql: string, ...params: SqlValue[]) => {
     config ??= remoteConfig(root, instance);
     const args = ['d1', 'execute', 'DB', '--remote', '--json', '--yes', '--config', await config];
-    const printed = await mustWrangler(root, [...args, '--command', inline(sql, params)]);
-    const [statement] = JSON.parse(printed.slice(printed.indexOf('['))) as { results: Row[] }[];
+    const output = await mustWrangler(root, [...args, '--command', inline(sql, params)]);
+    const [statement] = JSON.parse(output.slice(output.indexOf('['))) as { results: Row[] }[];
     return statement.results;
   };
   return { run, close: async () => {} };
 }
 
-/** In a separate folder, because the deployment's file has the jurisdiction. */
+/** Writes a wrangler file to a separate folder, because the deployment's file contains the jurisdiction. */
 async function remoteConfig(root: string, instance: string): Promise<string> {
   const database = nameIn(instance, DATABASE);
   const id = await findDatabaseId(root, database);
@@ -27,7 +27,7 @@ async function remoteConfig(root: string, instance: string): Promise<string> {
   return writeDeployConfig(root, API, id, { instance, folder });
 }
 
-/** Writes the parameters into the statement as literals, since wrangler accepts no parameters. */
+/** Inserts the parameters into the statement as literals, because wrangler accepts no parameters. */
 export function inline(sql: string, params: readonly SqlValue[]): string {
   let next = 0;
   const text = sql.replace(/\?/g, () => literal(params[next++]));

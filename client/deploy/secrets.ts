@@ -13,10 +13,10 @@ import { mustWrangler } from './wrangler.ts';
 export type Secrets = Readonly<Record<string, string | null>>;
 
 /**
- * The secrets for the next deployment of each Worker: the signing key if it is missing, and the keys of transcription
- * engines.
+ * Returns the secrets for the next deployment of each Worker: the signing key if it is missing, and the keys of
+ * transcription engines.
  *
- * @throws if some Workers have a signing key that is not known on this machine: secrets cannot be read back
+ * @throws if some Workers have a signing key of which this machine has no copy: secrets cannot be read back
  */
 export function missingSecrets(
   found: Survey,
@@ -24,11 +24,11 @@ export function missingSecrets(
   instance: string,
   say: (line: string) => void,
 ): ReadonlyMap<ServiceWorker, Secrets> {
-  const without = WORKERS.filter((worker) => !hasSigningKey(found, worker));
+  const missing = WORKERS.filter((worker) => !hasSigningKey(found, worker));
   const signingKey =
-    without.length === WORKERS.length ? makeSigningKey(root, instance, say) : knownSigningKey(root, instance);
-  if (without.length > 0 && !signingKey) {
-    const names = without.map(({ name }) => nameIn(instance, name)).join(', ');
+    missing.length === WORKERS.length ? makeSigningKey(root, instance, say) : knownSigningKey(root, instance);
+  if (missing.length > 0 && !signingKey) {
+    const names = missing.map(({ name }) => nameIn(instance, name)).join(', ');
     throw new Error(`The SIGNING_KEY of the service is needed for ${names}: set ROLLCALL_SIGNING_KEY to it.`);
   }
   const engineKeys = Object.fromEntries(engineVariables().filter(([name]) => isKey(name)));
@@ -36,7 +36,7 @@ export function missingSecrets(
     WORKERS.map((worker) => [
       worker,
       {
-        ...(without.includes(worker) && signingKey && { SIGNING_KEY: signingKey }),
+        ...(missing.includes(worker) && signingKey && { SIGNING_KEY: signingKey }),
         ...(worker === JOBS && engineKeys),
       },
     ]),
@@ -46,15 +46,15 @@ export function missingSecrets(
 function makeSigningKey(root: string, instance: string, say: (line: string) => void): string {
   const secret = newSigningKey();
   const path = keepSigningKey(root, secret, instance);
-  say(`SIGNING_KEY made; a copy is in ${path}. Keep it safe: every API key is signed with it.`);
+  say(`SIGNING_KEY created; a copy is in ${path}. Keep it safe: every API key is signed with it.`);
   return secret;
 }
 
 const newSigningKey = (): string => randomBytes(32).toString('base64');
 
 /**
- * Passes `deploy` the arguments of `wrangler deploy` that upload secrets with the code, so that no code runs without
- * them. Deletes the file of the secrets at the end.
+ * Calls `deploy` with the arguments of `wrangler deploy` that upload secrets with the code, so that no code runs
+ * without them. Deletes the file of the secrets at the end.
  */
 export async function withSecretsFile<T>(secrets: Secrets, deploy: (args: string[]) => Promise<T>): Promise<T> {
   if (Object.keys(secrets).length === 0) return deploy([]);
@@ -83,7 +83,7 @@ export async function putSecrets(
 /**
  * Gives the instance a new signing key. Signatures of the previous key are accepted until `endRotation`.
  *
- * @throws if the previous key is not known on this machine
+ * @throws if this machine has no copy of the previous key
  */
 export async function rotateSigningKey(root: string, instance: string, say: (line: string) => void): Promise<void> {
   const previous = knownSigningKey(root, instance);
@@ -91,22 +91,22 @@ export async function rotateSigningKey(root: string, instance: string, say: (lin
   const next = newSigningKey();
   const path = keepSigningKey(root, next, instance);
   try {
-    // The Worker that answers HTTP comes first, since it verifies the tokens that the others sign.
+    // The Worker that answers HTTP comes first, because it verifies the tokens that the others sign.
     const workers = WORKERS.toReversed();
     await putSecrets(root, instance, workers, { SIGNING_KEY: next, SIGNING_KEY_PREVIOUS: previous });
   } catch (error) {
-    // A second attempt must not use the new key as the previous one: no API key is signed with it.
+    // A second attempt must not use the new key as the previous one, because no API key is signed with it.
     say('Not every Worker has the new key. Before you try again, set ROLLCALL_SIGNING_KEY to the previous key:');
-    say(`the file with the highest number next to ${path}, not that file itself.`);
+    say(`it is in the file with the highest number next to ${path}, not in that file itself.`);
     throw error;
   }
-  say(`SIGNING_KEY is new; a copy is in ${path}. What the previous key signed is still accepted.`);
-  say('Now make new API keys (npm run key -- --remote), give receivers of webhooks their new secrets');
+  say(`SIGNING_KEY is new; a copy is in ${path}. Signatures of the previous key are still accepted.`);
+  say('Now create new API keys (npm run key -- --remote), give receivers of webhooks their new secrets');
   say('(npm run account -- webhook-secret NAME --remote), and then: npm run deploy -- --end-rotation');
 }
 
 /** Ends a rotation: signatures of the previous signing key are refused. */
 export async function endRotation(root: string, instance: string, say: (line: string) => void): Promise<void> {
   await putSecrets(root, instance, WORKERS, { SIGNING_KEY_PREVIOUS: null });
-  say('What the previous signing key signed is no longer accepted.');
+  say('Signatures of the previous signing key are no longer accepted.');
 }

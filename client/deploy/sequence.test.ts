@@ -13,7 +13,7 @@ import { endRotation, rotateSigningKey } from './secrets.ts';
 import { keepSigningKey, signingKeyPath } from './signing-key.ts';
 import { setUpUploads } from './uploads.ts';
 
-/** In place of a real account. */
+/** Replaces a real account. */
 let account: FakeAccount;
 vi.mock('./wrangler.ts', () => ({
   wrangler: async (_root: string, args: string[], input?: string) => account.wrangler(args, input),
@@ -25,8 +25,8 @@ vi.mock('./wrangler.ts', () => ({
 }));
 
 let root: string;
-let said: string[];
-const say = (line: string): void => void said.push(line);
+let output: string[];
+const say = (line: string): void => void output.push(line);
 const failIfAsked = async (question: string): Promise<string> => expect.fail(`asked: ${question}`);
 const answering = (answer: string) => async () => answer;
 
@@ -36,7 +36,7 @@ let requests: string[];
 let speakers: string[];
 beforeEach(() => {
   account = new FakeAccount();
-  said = [];
+  output = [];
   requests = [];
   speakers = ['SPEAKER_00', 'SPEAKER_01'];
   root = mkdtempSync(join(tmpdir(), 'rollcall-sequence-'));
@@ -72,7 +72,7 @@ const secretsOf = (worker: string) => account.workers.get(worker) ?? {};
 const withoutRules = (changes: string[]) => changes.filter((call) => !call.includes('lifecycle add'));
 
 describe('a first deployment', () => {
-  it('creates missing resources, and uploads secrets together with the code', async () => {
+  it('creates missing resources and uploads secrets together with the code', async () => {
     await deploy({ root, say }, failIfAsked);
     expect(withoutRules(withoutModels(account.changes))).toEqual([
       'd1 create rollcall',
@@ -81,28 +81,28 @@ describe('a first deployment', () => {
       'd1 migrations apply DB --remote --config FILE',
       ...WORKERS.map(() => 'deploy --minify --keep-vars --config FILE --secrets-file FILE'),
     ]);
-    const kept = readFileSync(signingKeyPath(root), 'utf8').trim();
-    expect(Buffer.from(kept, 'base64')).toHaveLength(32);
-    expect([...account.workers]).toEqual(WORKERS.map(({ name }) => [name, { SIGNING_KEY: kept }]));
-    for (const config of account.configs.values()) expect(config).not.toContain(kept);
+    const storedKey = readFileSync(signingKeyPath(root), 'utf8').trim();
+    expect(Buffer.from(storedKey, 'base64')).toHaveLength(32);
+    expect([...account.workers]).toEqual(WORKERS.map(({ name }) => [name, { SIGNING_KEY: storedKey }]));
+    for (const config of account.configs.values()) expect(config).not.toContain(storedKey);
     expect([...account.rules].length).toBeGreaterThan(3);
   });
 
-  it('gives keys of engines as secrets only to the Worker that calls the engines', async () => {
+  it('stores keys of engines as secrets only in the Worker that calls the engines', async () => {
     vi.stubEnv('ROLLCALL_ASR_KEY', 'of the engine');
     await deploy({ root, say }, failIfAsked);
     expect(secretsOf('rollcall-jobs')).toMatchObject({ ROLLCALL_ASR_KEY: 'of the engine' });
     expect(Object.keys({ ...secretsOf('rollcall'), ...secretsOf('rollcall-live') })).toEqual(['SIGNING_KEY']);
-    expect(said.join('\n')).not.toContain('of the engine');
+    expect(output.join('\n')).not.toContain('of the engine');
   });
 
-  it('prints address, playground and first key, and tests the service', async () => {
+  it('prints address, playground and first key and tests the service', async () => {
     await deploy({ root, say }, failIfAsked);
     const host = 'rollcall.acme.workers.dev';
-    expect(said).toContain(`address: https://${host}`);
-    expect(said).toContain(`playground: https://${host}/`);
-    expect(said.filter((line) => /^key: ey\S+\.\S+\.\S+$/.test(line))).toHaveLength(1);
-    expect(said.at(-1)).toMatch(/^smoke test: a conversation with its 2 speakers after \d+ s$/);
+    expect(output).toContain(`address: https://${host}`);
+    expect(output).toContain(`playground: https://${host}/`);
+    expect(output.filter((line) => /^key: ey\S+\.\S+\.\S+$/.test(line))).toHaveLength(1);
+    expect(output.at(-1)).toMatch(/^smoke test: found the 2 speakers of a conversation in \d+ s$/);
     expect(requests).toEqual([
       `GET ${host}/healthz`,
       `GET ${host}/v1/test`,
@@ -112,14 +112,14 @@ describe('a first deployment', () => {
     ]);
   });
 
-  it('fails if the service does not work, and prints the commands for a rollback', async () => {
+  it('fails with the commands for a rollback if the service does not work', async () => {
     speakers = ['SPEAKER_00'];
     await expect(deploy({ root, say, instance: 'staging' }, failIfAsked)).rejects.toThrow(
       /does not work: a conversation has 1 speakers\. .*rollback --name staging && .*rollback --name staging-live && /,
     );
   });
 
-  it('asks before it takes over existing resources, and changes nothing without a yes', async () => {
+  it('asks before it takes over existing resources and changes nothing after a no', async () => {
     account.databases.add('rollcall');
     account.queues.add('rollcall-jobs');
     account.workers.set('rollcall', {});
@@ -128,10 +128,10 @@ describe('a first deployment', () => {
       questions.push(question);
       return 'n';
     };
-    await expect(deploy({ root, say }, ask)).rejects.toThrow('Given up; nothing was changed.');
+    await expect(deploy({ root, say }, ask)).rejects.toThrow('Canceled; nothing was changed.');
     expect(account.changes).toEqual([]);
     expect(questions).toEqual([
-      'The account has already the Worker rollcall, whose code would be replaced, the D1 database rollcall, ' +
+      'The account already has the Worker rollcall, whose code would be replaced, the D1 database rollcall, ' +
         'the queue rollcall-jobs. Use them? [y/N] ',
     ]);
     await deploy({ root, say }, answering('y'));
@@ -140,28 +140,28 @@ describe('a first deployment', () => {
   });
 });
 
-it('creates nothing, asks nothing and makes no key in a later deployment', async () => {
+it('creates no resource or key and asks nothing in a later deployment', async () => {
   await deploy({ root, say }, failIfAsked);
   const workers = new Map(account.workers);
   account.calls.length = 0;
-  said = [];
+  output = [];
   await deploy({ root, say }, failIfAsked);
   expect(withoutModels(account.changes)).toEqual([
     'd1 migrations apply DB --remote --config FILE',
     ...WORKERS.map(() => 'deploy --minify --keep-vars --config FILE'),
   ]);
   expect(account.workers).toEqual(workers);
-  expect(said.filter((line) => line.startsWith('key: '))).toEqual([]);
-  expect(said.at(-1)).toMatch(/^smoke test: /);
+  expect(output.filter((line) => line.startsWith('key: '))).toEqual([]);
+  expect(output.at(-1)).toMatch(/^smoke test: /);
 });
 
-describe('if only the Worker that answers HTTP has a signing key', () => {
+describe('a deployment if only the Worker that answers HTTP has a signing key', () => {
   beforeEach(() => {
     account.workers.set('rollcall', { SIGNING_KEY: 'old' });
     vi.stubEnv('ROLLCALL_SIGNING_KEY', '');
   });
 
-  it('the others get the same, from its copy', async () => {
+  it('stores the copy of the key in the other Workers', async () => {
     const old = Buffer.alloc(32, 1).toString('base64');
     account.workers.set('rollcall', { SIGNING_KEY: old });
     keepSigningKey(root, old);
@@ -169,7 +169,7 @@ describe('if only the Worker that answers HTTP has a signing key', () => {
     for (const name of ['rollcall-jobs', 'rollcall-live']) expect(secretsOf(name)).toEqual({ SIGNING_KEY: old });
   });
 
-  it('the deployment changes nothing while that key is not known', async () => {
+  it('changes nothing if there is no copy of the key', async () => {
     await expect(deploy({ root, say }, failIfAsked)).rejects.toThrow(
       'SIGNING_KEY of the service is needed for rollcall-jobs, rollcall-live',
     );
@@ -177,7 +177,7 @@ describe('if only the Worker that answers HTTP has a signing key', () => {
   });
 });
 
-it('separates the Workers, database, bucket, queues, rate limiters and signing keys of two instances', async () => {
+it('separates the resources and signing keys of two instances', async () => {
   await deploy({ root, say }, failIfAsked);
   await deploy({ root, say, instance: 'rollcall-staging' }, failIfAsked);
   const names = WORKERS.map(({ name }) => name);
@@ -198,12 +198,12 @@ it('separates the Workers, database, bucket, queues, rate limiters and signing k
   }
 });
 
-it('refuses names of instances that could be those of Workers', () => {
+it('refuses names of instances that could be names of Workers', () => {
   expect(nameFault('staging')).toBeUndefined();
   for (const name of ['staging-jobs', 'rollcall-live']) expect(nameFault(name)).toContain('must not end in');
 });
 
-it('switches on the traces of all Workers until the next deployment without --traces', async () => {
+it('enables the traces of all Workers until the next deployment without --traces', async () => {
   const traced = () =>
     [...account.configs.values()].map((text) => text.includes('[observability.traces]\nenabled = true'));
   await deploy({ root, say, traces: true }, failIfAsked);
@@ -213,14 +213,14 @@ it('switches on the traces of all Workers until the next deployment without --tr
 });
 
 describe('a jurisdiction', () => {
-  it('applies to database, bucket and objects, also in later deployments', async () => {
+  it('applies to database, bucket and Durable Objects, also in later deployments', async () => {
     await deploy({ root, say, jurisdiction: 'eu' }, failIfAsked);
     expect(account.changes).toContain('d1 create rollcall --jurisdiction eu');
     expect([...account.buckets]).toEqual(['rollcall in eu']);
-    for (let again = 0; again < 2; again++) {
+    for (let round = 0; round < 2; round++) {
       for (const [worker, config] of account.configs) {
         expect(config).toContain('bucket_name = "rollcall"\njurisdiction = "eu"\n');
-        // rollcall-live calls no objects.
+        // rollcall-live calls no Durable Objects.
         if (worker !== 'rollcall-live') expect(config).toContain('[vars]\nJURISDICTION = "eu"\n');
       }
       const ofBucket = account.calls.filter(([kind, , verb]) => kind === 'r2' && verb !== 'info');
@@ -242,11 +242,11 @@ describe('--destroy', () => {
   it('deletes nothing unless the name is typed', async () => {
     await deploy({ root, say }, failIfAsked);
     account.calls.length = 0;
-    await expect(destroy(root, 'rollcall', say, answering('yes'))).rejects.toThrow('Given up; nothing was deleted.');
+    await expect(destroy(root, 'rollcall', say, answering('yes'))).rejects.toThrow('Canceled; nothing was deleted.');
     expect(account.changes).toEqual([]);
   });
 
-  it('deletes the Workers first, in the reverse order of their deployment, and leaves nothing', async () => {
+  it('deletes all resources, the Workers first, in the reverse order of their deployment', async () => {
     await deploy({ root, say, jurisdiction: 'eu' }, failIfAsked);
     account.calls.length = 0;
     await destroy(root, 'rollcall', say, answering('rollcall'));
@@ -259,7 +259,7 @@ describe('--destroy', () => {
     expect([workers.size, databases.size, buckets.size, queues.size]).toEqual([0, 0, 0, 0]);
   });
 
-  it('adds a rule that empties a bucket with objects, and deletes the bucket in a second call', async () => {
+  it('adds a rule that empties the bucket and deletes the bucket in a second call', async () => {
     await deploy({ root, say }, failIfAsked);
     account.objects.add('rollcall/media/a');
     await destroy(root, 'rollcall', say, answering('rollcall'));
@@ -271,7 +271,7 @@ describe('--destroy', () => {
   });
 });
 
-it('asks for the credentials of uploads, and stores all four at once', async () => {
+it('asks for the credentials of uploads and stores all four at once', async () => {
   await deploy({ root, say }, failIfAsked);
   account.calls.length = 0;
   const ask = async (question: string) => (question.startsWith('Secret') ? 'secret' : 'id');
@@ -285,11 +285,11 @@ it('asks for the credentials of uploads, and stores all four at once', async () 
       R2_SECRET_ACCESS_KEY: 'secret',
     });
   }
-  expect(said.join('\n')).not.toMatch(/: (id|secret)$/m);
+  expect(output.join('\n')).not.toMatch(/: (id|secret)$/m);
 });
 
 describe('the rotation of the signing key', () => {
-  it('changes the key of every Worker, and keeps the previous key until its end', async () => {
+  it('changes the key of every Worker and keeps the previous key until its end', async () => {
     await deploy({ root, say }, failIfAsked);
     const { SIGNING_KEY: first } = secretsOf('rollcall');
     await rotateSigningKey(root, 'rollcall', say);
@@ -301,12 +301,12 @@ describe('the rotation of the signing key', () => {
     for (const name of names) expect(secretsOf(name)).toEqual({ SIGNING_KEY: second });
   });
 
-  it('names the key for another attempt after a failure', async () => {
+  it('reports which key to use for another attempt after a failure', async () => {
     await deploy({ root, say }, failIfAsked);
     const { SIGNING_KEY: first } = secretsOf('rollcall');
     account.workers.delete('rollcall-jobs');
     await expect(rotateSigningKey(root, 'rollcall', say)).rejects.toThrow('secret bulk --name rollcall-jobs');
-    expect(said.join('\n')).toContain('set ROLLCALL_SIGNING_KEY to the previous key');
+    expect(output.join('\n')).toContain('set ROLLCALL_SIGNING_KEY to the previous key');
     expect(readFileSync(`${signingKeyPath(root)}.1`, 'utf8').trim()).toBe(first);
   });
 });

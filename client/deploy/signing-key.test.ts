@@ -11,15 +11,15 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true }));
 
 const oldPath = () => join(root, '.wrangler', 'rollcall', 'deploy', 'signing-key');
-function leaveOldCopy(): void {
+function writeOldCopy(): void {
   mkdirSync(join(root, '.wrangler', 'rollcall', 'deploy'), { recursive: true });
   writeFileSync(oldPath(), 'old\n');
 }
 const deleteLocalState = () => rmSync(join(root, '.wrangler'), { recursive: true, force: true });
 
 describe('the copy of the deployed signing key', () => {
-  it('survives the deletion of the local state, and only its owner can read it', () => {
-    leaveOldCopy();
+  it('survives the deletion of the local state and is readable only by its owner', () => {
+    writeOldCopy();
     const path = keepSigningKey(root, 'secret');
     moveSigningKey(root);
     deleteLocalState();
@@ -36,7 +36,7 @@ describe('the copy of the deployed signing key', () => {
   it('is moved out of the local state', () => {
     moveSigningKey(root);
     expect(existsSync(signingKeyPath(root))).toBe(false);
-    leaveOldCopy();
+    writeOldCopy();
     moveSigningKey(root);
     deleteLocalState();
     expect(readFileSync(signingKeyPath(root), 'utf8')).toBe('old\n');

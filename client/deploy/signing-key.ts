@@ -4,8 +4,8 @@ import { makePrivateDir } from '../local/paths.ts';
 import { DEFAULT_NAME } from './naming.ts';
 
 /**
- * Path of the only readable copy of the deployed service's signing key: secrets cannot be read back. Not in
- * `.wrangler/`, which users may delete to reset local state.
+ * Returns the path of the only readable copy of the deployed service's signing key: secrets cannot be read back. It is
+ * not in `.wrangler/`, which users may delete to reset local state.
  */
 export function signingKeyPath(root: string, instance = DEFAULT_NAME): string {
   return join(folderOf(root, instance), 'signing-key');
@@ -15,8 +15,7 @@ const folderOf = (root: string, instance: string): string =>
   join(root, '.rollcall', ...(instance === DEFAULT_NAME ? [] : [instance]));
 
 /**
- * Stores a copy of a new signing key. Renames an existing copy, which may be the only one, to `signing-key.1` and so
- * on.
+ * Stores a copy of a new signing key. Renames an existing copy, which may be the only one, to `signing-key.1`, `.2` …
  *
  * @returns path of the copy
  */
@@ -32,7 +31,7 @@ export function keepSigningKey(root: string, secret: string, instance = DEFAULT_
   return path;
 }
 
-/** The signing key of an instance, from the environment or its local copy; undefined without either. */
+/** Returns the signing key of an instance from the environment or its local copy; undefined without either. */
 export function knownSigningKey(root: string, instance: string): string | undefined {
   const named = process.env.ROLLCALL_SIGNING_KEY?.trim();
   if (named) return named;

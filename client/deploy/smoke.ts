@@ -2,7 +2,7 @@ import { RollcallClient } from '../sdk/client.ts';
 import { pause } from '../sdk/pause.ts';
 
 export interface SmokeTest {
-  /** Without `/v1`. */
+  /** Address of the service, without `/v1`. */
   readonly address: string;
   /** Key of an account with a subscription or credit. */
   readonly key: string;
@@ -18,7 +18,7 @@ const PAUSE_MS = 2000;
 /**
  * Checks that a deployed service answers, accepts the key, and finds the speakers of a recording.
  *
- * @returns the result in words
+ * @returns a sentence with the result
  * @throws if a check fails
  */
 export async function smokeTest({ address, key, recording, patienceMs = PATIENCE_MS }: SmokeTest): Promise<string> {
@@ -42,7 +42,7 @@ export async function smokeTest({ address, key, recording, patienceMs = PATIENCE
     (output as { diarization: { speaker: string }[] }).diarization.map(({ speaker }) => speaker),
   );
   if (speakers.size < 2) throw new Error(`a conversation has ${speakers.size} speakers`);
-  return `a conversation with its ${speakers.size} speakers after ${seconds} s`;
+  return `found the ${speakers.size} speakers of a conversation in ${seconds} s`;
 }
 
 async function untilHealthy(address: string, until: number): Promise<void> {

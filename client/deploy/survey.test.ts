@@ -3,7 +3,7 @@ import { root } from '../../test/helpers/local-process.ts';
 import { type ApiAnswer, startCloudflareApi } from './cloudflare-api.fixture.ts';
 import { secretNames } from './survey.ts';
 
-/** Cloudflare's answer to the request for the names of the Worker's secrets. */
+/** Answer to the request for the names of the Worker's secrets. */
 let answer: ApiAnswer;
 let stop: () => void;
 beforeEach(async () => {
@@ -12,13 +12,13 @@ beforeEach(async () => {
   );
 });
 afterEach(() => stop());
-const asked = () => secretNames(root, 'rollcall-jobs');
+const listSecrets = () => secretNames(root, 'rollcall-jobs');
 
-it('returns undefined for a Worker that does not exist, and throws if Cloudflare refuses to list secrets', async () => {
+it('returns undefined for a missing Worker and throws if Cloudflare refuses to list secrets', async () => {
   answer = { status: 200, body: { success: true, result: [{ name: 'SIGNING_KEY', type: 'secret_text' }] } };
-  expect(await asked()).toEqual(['SIGNING_KEY']);
+  expect(await listSecrets()).toEqual(['SIGNING_KEY']);
   answer = { status: 404, body: { errors: [{ code: 10007, message: 'This Worker does not exist on your account.' }] } };
-  expect(await asked()).toBeUndefined();
+  expect(await listSecrets()).toBeUndefined();
   answer = { status: 403, body: { errors: [{ code: 10000, message: 'Authentication error' }] } };
-  await expect(asked()).rejects.toThrow('Authentication error');
+  await expect(listSecrets()).rejects.toThrow('Authentication error');
 }, 90_000);

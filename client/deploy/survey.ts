@@ -33,7 +33,7 @@ export async function survey(root: string, instance: string): Promise<Survey> {
 export const hasSigningKey = ({ secrets }: Survey, worker: ServiceWorker): boolean =>
   secrets.get(worker)?.includes('SIGNING_KEY') === true;
 
-/** Existing resources that a first deployment would take over, in words. None if a Worker has a signing key of ours. */
+/** Describes existing resources that a first deployment would take over. None if a Worker has a signing key. */
 export function foreignResources(found: Survey, instance: string): string[] {
   if (WORKERS.some((worker) => hasSigningKey(found, worker))) return [];
   return [
@@ -47,9 +47,9 @@ export function foreignResources(found: Survey, instance: string): string[] {
 }
 
 /**
- * Names of a Worker's secrets; undefined for a Worker that is not deployed.
+ * Lists the names of a Worker's secrets; undefined for a Worker that is not deployed.
  *
- * @throws if they cannot be listed: then nothing may be assumed about them
+ * @throws if they cannot be listed, so that the caller does not assume that they are missing
  */
 export async function secretNames(root: string, worker: string): Promise<string[] | undefined> {
   const args = ['secret', 'list', '--format', 'json', '--name', worker];

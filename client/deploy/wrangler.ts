@@ -11,7 +11,7 @@ export interface WranglerResult {
 /**
  * Runs wrangler and collects its output.
  *
- * @param input text for its standard input; without it, questions get their default answers
+ * @param input text for stdin; without it, questions get their default answers
  */
 export function wrangler(root: string, args: readonly string[], input?: string): Promise<WranglerResult> {
   return new Promise((done, refuse) => {
@@ -35,15 +35,15 @@ export function wrangler(root: string, args: readonly string[], input?: string):
   });
 }
 
-/** @throws wrangler's complaint if it fails */
+/** Runs wrangler. @returns its stdout @throws an error with its output if it fails */
 export async function mustWrangler(root: string, args: readonly string[], input?: string): Promise<string> {
   const { code, stdout, stderr } = await wrangler(root, args, input);
   if (code !== 0 && /CLOUDFLARE_API_TOKEN/.test(stderr)) {
     throw new Error('Not logged in to Cloudflare. Run npx wrangler login, or set CLOUDFLARE_API_TOKEN.');
   }
   if (code !== 0) {
-    const complaint = stripVTControlCharacters(stderr + stdout).trim();
-    throw new Error(`wrangler ${args.slice(0, 3).join(' ')} failed:\n${complaint}`);
+    const output = stripVTControlCharacters(stderr + stdout).trim();
+    throw new Error(`wrangler ${args.slice(0, 3).join(' ')} failed:\n${output}`);
   }
   return stdout;
 }

@@ -21,7 +21,7 @@ describe('formatOutput', () => {
     );
   });
 
-  it('rounds RTTM durations from whole milliseconds, so that start and duration add up to the end', () => {
+  it('rounds RTTM durations so that start and duration add up to the end', () => {
     // 0.57 - 0.29 is 0.27999999999999997 in doubles, 1.1 - 0.3 is 0.8000000000000002.
     const turns = [
       { speaker: 'A', start: 0.29, end: 0.57 },
@@ -33,7 +33,7 @@ describe('formatOutput', () => {
     expect(columns.slice(0, 2)).toEqual(['0.280', '0.800']);
   });
 
-  it('numbers SubRip cues, with hours and milliseconds', () => {
+  it('writes numbered SubRip cues with hours and milliseconds', () => {
     expect(formatOutput(output, 'srt', 'x')).toBe(
       '1\n00:00:00,500 --> 00:00:03,380\n[SPEAKER_00]\n\n2\n00:00:03,100 --> 01:02:06,000\n[SPEAKER_01]\n',
     );
@@ -46,12 +46,12 @@ describe('formatOutput', () => {
     );
   });
 
-  it('writes CSV with a header and quotes what needs it', () => {
+  it('writes CSV with a header and quotes names with commas', () => {
     const named = { diarization: [{ speaker: 'Smith, "Al"', start: 0, end: 1 }] };
     expect(formatOutput(named, 'csv', 'x')).toBe('start,end,speaker\n0.000,1.000,"Smith, ""Al"""\n');
   });
 
-  it('writes the turns without overlap with the names of identified people', () => {
+  it('writes exclusive turns with the names of identified people', () => {
     const identified = {
       ...output,
       exclusiveDiarization: [
@@ -67,7 +67,7 @@ describe('formatOutput', () => {
     expect(formatOutput(identified, 'text', 'x')).toBe('0.500  3.100  Ann\n3.100  4.000  SPEAKER_01\n');
   });
 
-  it('writes the turns without overlap if there are any, and the text of a transcription', () => {
+  it('writes exclusive turns and the text of a transcription if the output has them', () => {
     const exclusive = { ...output, exclusiveDiarization: [{ speaker: 'SPEAKER_00', start: 0.5, end: 3.1 }] };
     expect(formatOutput(exclusive, 'text', 'x')).toBe('0.500  3.100  SPEAKER_00\n');
     const spoken = {
@@ -80,7 +80,7 @@ describe('formatOutput', () => {
     expect(formatOutput(spoken, 'rttm', 'x')).toContain('SPEAKER x 1 0.500');
   });
 
-  it('writes JSON with a line for each turn, equal to the output', () => {
+  it('writes JSON that equals the output, with a line for each turn', () => {
     const full = {
       ...output,
       confidence: { score: [93, 94], resolution: 0.02 },

@@ -4,7 +4,7 @@ import type { Turn } from '../sdk/types.ts';
 
 export { fileIdOf } from '../../src/formats/turn-text.ts';
 
-/** `text` is the service's `txt`. */
+/** The command's `text` is the service's `txt`. */
 export const FORMATS = ['text', 'json', ...TURN_FORMATS.filter((name) => name !== 'txt')] as const;
 export type Format = (typeof FORMATS)[number];
 
@@ -15,8 +15,8 @@ export type ShownOutput = {
 };
 
 /**
- * Writes a job's output in one of the formats. All but `json` have only the turns, without overlap if the output has
- * `exclusiveDiarization`.
+ * Writes a job's output in one of the formats. All except `json` contain only the turns, and the exclusive turns if the
+ * output has them.
  *
  * @param fileId name of the recording in RTTM
  * @returns text that ends with a line break; empty without turns
@@ -30,7 +30,7 @@ export function formatOutput(output: ShownOutput, format: Format, fileId: string
   return writeTurns(members[list] as readonly Line[], name, list, fileId, matches);
 }
 
-/** JSON with a line for each turn, but not for each number of the lists per frame. */
+/** Writes JSON with a line for each turn, but not for each number of the lists of frames. */
 function formatJson(output: ShownOutput): string {
   const members = Object.entries(output).map(([key, value]) => {
     const isList = Array.isArray(value) && value.length > 0;

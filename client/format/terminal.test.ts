@@ -9,7 +9,7 @@ const output = {
 };
 const lines = ['0.000  5.000  SPEAKER_00', '5.000  20.000  SPEAKER_01'];
 
-it('draws a row for each speaker, with the share of the talk, as wide as the terminal', () => {
+it("draws a row with the speaker's share of the speech over the width of the terminal", () => {
   const text = drawTerminalTimeline(output, lines, { columns: 39, paint: palette(1) });
   expect(text).toBe(
     [

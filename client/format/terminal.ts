@@ -9,7 +9,7 @@ export interface TerminalOptions {
   readonly paint: Paint;
 }
 
-/** Okabe and Ito's colours, distinct with any colour vision, in the palettes of 256 and of 8 colours. */
+/** Colours by Okabe and Ito, distinct with any colour vision, in the palettes of 256 and of 8 colours. */
 const COLOURS_256 = [33, 208, 36, 175, 220, 81];
 const COLOURS_8 = [34, 33, 32, 35, 31, 36];
 const RESET = '\u001b[0m';
@@ -43,17 +43,17 @@ export function drawTerminalTimeline(
   const endSeconds = Math.max(...turns.map(({ end }) => end));
   const talkSeconds = turns.reduce((sum, { start, end }) => sum + end - start, 0);
   const rows = speakers.map((speaker, index) => {
-    const own = turns.filter((turn) => turn.speaker === speaker);
-    const seconds = own.reduce((sum, { start, end }) => sum + end - start, 0);
+    const speakerTurns = turns.filter((turn) => turn.speaker === speaker);
+    const seconds = speakerTurns.reduce((sum, { start, end }) => sum + end - start, 0);
     const share = `${Math.round((100 * seconds) / talkSeconds)} %`.padStart(SHARE_WIDTH);
     const bar = Array.from({ length: width }, (_, at) => {
       const [from, to] = [(at * endSeconds) / width, ((at + 1) * endSeconds) / width];
-      return own.some(({ start, end }) => start < to && end > from) ? '█' : '·';
+      return speakerTurns.some(({ start, end }) => start < to && end > from) ? '█' : '·';
     }).join('');
     return `${paint(speaker.padEnd(labelWidth), index)}  ${paint(bar, index)}  ${share}\n`;
   });
   const axis = `${' '.repeat(labelWidth + 2)}${'0 s'.padEnd(width - 8)}${`${endSeconds.toFixed(1)} s`.padStart(8)}\n`;
-  // Start, end and speaker are two spaces apart.
+  // Two spaces separate start, end and speaker.
   const coloured = lines.map((line) => `${paint(line, Math.max(0, speakers.indexOf(line.split('  ')[2])))}\n`);
   return `${rows.join('')}${axis}\n${coloured.join('')}`;
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { drawTimeline } from './timeline.ts';
 
-it('draws a box per turn at its time, a row per speaker, and escapes names', () => {
+it('draws a row per speaker with a box at the time of each turn, and escapes names', () => {
   const turns = [
     { speaker: 'A & "B"', start: 0, end: 10 },
     { speaker: 'C', start: 10, end: 20 },

@@ -5,10 +5,10 @@ const LABEL_WIDTH = 130;
 const ROW_HEIGHT = 30;
 const TOP = 44;
 const PLOT_WIDTH = WIDTH - LABEL_WIDTH - 20;
-/** Okabe and Ito's colours, distinct with any colour vision, on white. */
+/** Colours by Okabe and Ito, distinct with any colour vision, on white. */
 const COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9'];
 
-/** The turns of one source, drawn as a row for each speaker. */
+/** Turns of one source, drawn as a row for each speaker. */
 export interface Lane {
   readonly title: string;
   readonly turns: readonly Turn[];
@@ -63,7 +63,7 @@ const STYLE = [
   '.tick{font-size:12px;fill:#555}',
 ].join('');
 
-/** A round step that gives about ten ticks. */
+/** Returns a round step that gives about ten ticks. */
 function tickSeconds(durationSeconds: number): number {
   const steps = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600];
   return steps.find((step) => durationSeconds / step <= 12) ?? 7200;

@@ -52,7 +52,7 @@ async function buildModules() {
   cpSync(join(dirname(require.resolve('ws/package.json')), 'LICENSE'), join(scratch, 'ws.LICENSE.txt'));
 }
 
-/** Writes the library's declarations, with `contract.d.ts` in place of the contract's sources. */
+/** Writes the library's declarations, with `contract.d.ts` instead of the contract's sources. */
 function buildTypes(contract) {
   const types = join(scratch, 'types');
   const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc');

@@ -1,4 +1,4 @@
-/** No answer, a refusal, an answer of another program, or the end of the job. */
+/** No answer, a refusal, an answer of another program, a failed job or a canceled job. */
 export type RollcallErrorKind = 'unreachable' | 'refused' | 'unexpected' | 'failed' | 'canceled';
 
 export interface RollcallErrorDetails {

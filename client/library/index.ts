@@ -1,4 +1,4 @@
-/** Client of rollcall for browsers, Node, workers. No dependency. */
+/** Client of rollcall for browsers, Node and workers, without dependencies. */
 export { isTerminal, type ListOptions, RollcallClient, type WaitOptions } from '../sdk/client.ts';
 export type * from '../sdk/types.ts';
 export { RollcallError, type RollcallErrorDetails, type RollcallErrorKind } from './error.ts';

@@ -1,4 +1,4 @@
-/** The client for Node 20 and later: accepts file names, and includes a WebSocket. */
+/** The client for Node 20 and later. It accepts file names and includes a WebSocket. */
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';

@@ -27,7 +27,7 @@ export interface RollcallOptions extends ClientOptions {
   readonly webSocket?: WebSocketConstructor;
 }
 
-/** Progress of a job: its recording is sent, then analysed. `fraction` is 0 to 1. */
+/** Progress of the upload, then of the analysis. `fraction` is 0 to 1. */
 export interface JobProgress {
   readonly stage: 'uploading' | 'running';
   readonly fraction: number;
@@ -36,7 +36,7 @@ export interface JobProgress {
 /** Options of every call that runs a job. */
 export interface JobOptions {
   readonly onProgress?: (progress: JobProgress) => void;
-  /** Ends the wait and cancels the job. */
+  /** Stops waiting and cancels the job. */
   readonly signal?: AbortSignal;
 }
 
@@ -78,7 +78,7 @@ export interface Transcription {
 
 type StartJob = (url: string) => Promise<Outcome<JobCreated>>;
 
-/** Calls from recordings to results. They throw `RollcallError`; the single requests of `api` do not. */
+/** Calls that run whole jobs. They throw `RollcallError`; the single requests of `api` return errors instead. */
 export class Rollcall {
   readonly api: RollcallClient;
   private readonly webSocket: WebSocketConstructor | undefined;
@@ -170,7 +170,7 @@ export class Rollcall {
     must(await this.api.remove(jobId));
   }
 
-  /** What was billed, by UTC day and kind; the last 30 days by default. */
+  /** Billed usage by UTC day and kind; the last 30 days by default. */
   async usage(range: { readonly from?: string; readonly to?: string } = {}): Promise<Usage> {
     return must(await this.api.usage(range));
   }

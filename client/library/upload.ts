@@ -1,6 +1,6 @@
 import { readError, type request } from '../sdk/request.ts';
 
-/** Passes a stream on and reports the number of bytes sent. */
+/** Forwards a stream and reports the number of bytes sent. */
 export function countedStream(
   stream: ReadableStream<Uint8Array>,
   onSent: (sentBytes: number) => void,

@@ -23,7 +23,7 @@ export class Framer {
     }
   }
 
-  /** The incomplete frame, padded with silence; undefined if there is none. */
+  /** Returns the incomplete frame, padded with silence; undefined if there is none. */
   flush(): Uint8Array<ArrayBuffer> | undefined {
     return this.filled === 0 ? undefined : this.take();
   }

@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
 import { Lead } from './lead.ts';
 
-/** Sends all frames that may be sent now. @returns their number */
+/** Sends all frames that may be sent now. @returns the number of frames */
 function send(lead: Lead): number {
   let frames = 0;
   for (; !lead.isUsedUp; frames++) lead.add(1);
   return frames;
 }
 
-it('allows three seconds at once, then twice real time', () => {
+it('allows a burst of three seconds, then twice real time', () => {
   let now = 1000;
   const lead = new Lead(() => now);
   expect(send(lead)).toBe(30);
@@ -22,7 +22,7 @@ it('allows three seconds at once, then twice real time', () => {
   expect(send(lead)).toBe(30);
 });
 
-it('allows more if events show that the service is faster', () => {
+it('allows more when events show that the service is faster', () => {
   const lead = new Lead(() => 0);
   send(lead);
   lead.limitTo(5);
@@ -32,7 +32,7 @@ it('allows more if events show that the service is faster', () => {
   expect(send(lead)).toBe(0);
 });
 
-it('counts unsent frames as not processed', () => {
+it('counts frames in the send buffer as not processed', () => {
   let now = 0;
   const lead = new Lead(() => now);
   for (; now < 10_000; now += 10) lead.raiseTo(20);

@@ -18,7 +18,7 @@ export class Lead {
     this.asOfMs = nowMs();
   }
 
-  /** Whether the next frame has to wait. */
+  /** Whether the next frame must wait. */
   get isUsedUp(): boolean {
     return this.now() + 1 > MAX_LEAD_FRAMES;
   }
@@ -27,12 +27,12 @@ export class Lead {
     this.frames = this.now() + frames;
   }
 
-  /** Notes that this number of frames has not left the send buffer. */
+  /** Records that this number of frames is still in the send buffer. */
   raiseTo(frames: number): void {
     this.frames = Math.max(this.now(), frames);
   }
 
-  /** Notes that an event shows all other frames to be processed. */
+  /** Records an event that shows how many frames are unprocessed at most. */
   limitTo(frames: number): void {
     this.frames = Math.min(this.now(), frames);
   }

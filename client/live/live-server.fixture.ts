@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
 
-/** Messages of the client. */
+/** Messages received from the client. */
 export interface Received {
   readonly frames: Buffer[];
   readonly texts: string[];
@@ -20,8 +20,8 @@ export interface LiveServer {
  * Starts a WebSocket server that creates streams like the service: each address can be used for one connection.
  *
  * @param answer called for every message of the client
- * @param onConnect called without a socket before each connection that resumes a stream, where false refuses it with
- *   401, and again with the socket
+ * @param onConnect called without a socket before a connection resumes a stream; false refuses it with 401. Called
+ *   again with the socket of every connection
  */
 export async function startLiveServer(
   answer: (socket: WebSocket, text: string | undefined, received: Received) => void,

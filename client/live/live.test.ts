@@ -101,7 +101,7 @@ describe.each(implementations)('a live stream over %s', (_, webSocket) => {
     expect(await stream.end()).toMatchObject(expected);
   });
 
-  it('distinguishes a broken connection from an end', async () => {
+  it('reports a broken connection as lost', async () => {
     const stream = await open((socket) => socket.terminate(), { webSocket });
     await stream.write(ramp(1600));
     expect(await stream.end()).toMatchObject({ kind: 'lost', code: 1006 });
@@ -114,7 +114,7 @@ describe.each(implementations)('a live stream over %s', (_, webSocket) => {
     expect(await read(stream)).toEqual([]);
   });
 
-  it('uses an address once, and reports a refusal', async () => {
+  it('reports a used or invalid address as unreachable', async () => {
     server = await startLiveServer((socket, text) => text === END && socket.close(1000));
     const created = await new RollcallClient({ url: server.url, key: 'k' }).createLive();
     if (!created.ok) throw new Error(created.error.message);
@@ -122,24 +122,24 @@ describe.each(implementations)('a live stream over %s', (_, webSocket) => {
     expect(first.ok && (await first.value.end())).toEqual({ kind: 'done' });
     const second = await connectLiveStream(created.value, { webSocket });
     expect(second).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
-    const nowhere = await connectLiveStream({ id: 's', url: 'no address' }, { webSocket });
-    expect(nowhere).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
+    const invalid = await connectLiveStream({ id: 's', url: 'no address' }, { webSocket });
+    expect(invalid).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
   });
 });
 
 describe.each(implementations)('a stream over %s that loses its connection', (_, webSocket) => {
   /**
-   * A service that stores its state at every fourth frame; connections end after the numbers of frames in
-   * `breaksAfter`.
+   * Connects to a service that stores its state at every fourth frame. Each connection breaks after its number of
+   * frames in `breaksAfter`.
    */
   async function openBreaking(breaksAfter: readonly number[], isRefusing = false) {
     const received: number[] = [];
     let token = 0;
-    let kept = 0;
+    let storedFrame = 0;
     let breaks = 0;
     let sinceConnect = 0;
     const offer = (socket: WebSocket) =>
-      socket.send(JSON.stringify({ type: 'resume', token: `r${++token}`, frame: kept }));
+      socket.send(JSON.stringify({ type: 'resume', token: `r${++token}`, frame: storedFrame }));
     server = await startLiveServer(
       (socket, text, { frames }) => {
         if (text === END) return socket.close(1000);
@@ -148,12 +148,12 @@ describe.each(implementations)('a stream over %s that loses its connection', (_,
         socket.send(startOf('SPEAKER_00', received.length / 10));
         socket.send(endOf('SPEAKER_00', received.length / 10 + 0.05));
         if (received.length % 4 === 0) {
-          kept = received.length;
+          storedFrame = received.length;
           offer(socket);
         }
         if (++sinceConnect === breaksAfter[breaks]) {
           breaks++;
-          // A proper close, so that the token before it arrives.
+          // A proper close, so that the token sent before it arrives.
           socket.close(1012);
         }
       },
@@ -161,8 +161,8 @@ describe.each(implementations)('a stream over %s that loses its connection', (_,
         if (socket === undefined) return !isRefusing && resumeToken === `r${token}`;
         sinceConnect = 0;
         if (resumeToken !== null) {
-          received.length = kept;
-          socket.send(JSON.stringify({ type: 'resumed', frame: kept }));
+          received.length = storedFrame;
+          socket.send(JSON.stringify({ type: 'resumed', frame: storedFrame }));
         }
         offer(socket);
         return true;
@@ -214,7 +214,7 @@ describe.each(implementations)('a stream over %s that loses its connection', (_,
   });
 });
 
-it('holds back audio that is ahead of the service, and sends it in order', async () => {
+it('delays audio that is ahead of the service and sends it in order', async () => {
   let sendsEvents = false;
   let sendEvent = () => {};
   const stream = await open((socket, text, { frames }) => {
@@ -281,7 +281,7 @@ describe('over a network that stalls', () => {
   }
 
   it.each([3, 6, 8, 25])(
-    'for %i s, a microphone catches up without too much audio at once',
+    'sends the delayed audio of a microphone after a stall of %i s without overloading the service',
     { timeout: 20_000 },
     async (stallSeconds) => {
       vi.useFakeTimers();
@@ -289,8 +289,8 @@ describe('over a network that stalls', () => {
         const socket = new StallingSocket();
         const stream = new LiveStream('one', socket as never, 20);
         let close: LiveClose | undefined;
-        void stream.closed.then((how) => {
-          close = how;
+        void stream.closed.then((result) => {
+          close = result;
         });
         const seconds = 20 + 2 * stallSeconds;
         for (let frame = 0; frame < 10 * seconds; frame++) {
@@ -309,7 +309,7 @@ describe('over a network that stalls', () => {
     },
   );
 
-  it('a microphone also catches up after its page was frozen', async () => {
+  it('sends the delayed audio of a frozen page without overloading the service', async () => {
     vi.useFakeTimers();
     try {
       const socket = new StallingSocket();
@@ -324,7 +324,7 @@ describe('over a network that stalls', () => {
     }
   });
 
-  it('waits while the connection is full', async () => {
+  it('waits while the buffer of the connection is full', async () => {
     vi.useFakeTimers();
     try {
       const socket = new StallingSocket();
@@ -356,7 +356,7 @@ it('sends frames of 100 ms at the requested sample rate', async () => {
   expect(server!.received.frames.map(({ length }) => length)).toEqual(Array(11).fill(4 * 4410));
 });
 
-it('gives up when a caller that does not wait is too far ahead', async () => {
+it('ends the stream when a caller that does not wait is too far ahead', async () => {
   const stream = await open((socket) => socket.pause(), { maxBufferedSeconds: 0.2 });
   for (let second = 0; second < 400; second++) void stream.write(ramp(16_000));
   expect(await stream.closed).toMatchObject({ kind: 'policy' });
@@ -394,7 +394,7 @@ it('bundles for browsers without the library for Node', async () => {
   expect(inputs.filter((path) => path.includes('node_modules'))).toEqual([]);
 });
 
-it('gives up a stream whose connection does not accept more data', async () => {
+it('ends the stream as lost when the connection accepts no data for a minute', async () => {
   vi.useFakeTimers();
   try {
     const socket = { bufferedAmount: 1e9, send() {}, close() {}, addEventListener() {} };

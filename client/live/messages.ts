@@ -5,7 +5,7 @@ export type ControlMessage =
   | { readonly kind: 'resume'; readonly token: string; readonly frame: number }
   | { readonly kind: 'resumed'; readonly frame: number };
 
-/** The longest correction has some 45,000 characters. */
+/** The longest correction has about 45,000 characters. */
 const MAX_MESSAGE_LENGTH = 65_536;
 
 /**
@@ -56,14 +56,14 @@ function controlMessage({ type, token, frame }: Record<string, unknown>): Contro
 function correctionEvent(data: unknown): LiveEvent | undefined {
   const { changes } = (data ?? {}) as Record<string, unknown>;
   if (!Array.isArray(changes)) return undefined;
-  const read = changes.map((change: unknown) => {
+  const parsed = changes.map((change: unknown) => {
     const { start, end, from, to } = (change ?? {}) as Record<string, unknown>;
     const isSpan = typeof start === 'number' && typeof end === 'number' && Number.isFinite(start) && end > start;
     return isSpan && typeof from === 'string' && typeof to === 'string'
       ? { startSeconds: start, endSeconds: end, from, to }
       : undefined;
   });
-  return read.every((change) => change !== undefined) ? { kind: 'correction', changes: read } : undefined;
+  return parsed.every((change) => change !== undefined) ? { kind: 'correction', changes: parsed } : undefined;
 }
 
 /**
@@ -73,19 +73,19 @@ function correctionEvent(data: unknown): LiveEvent | undefined {
  * @param lastError the last error message, which is more specific than the code
  */
 export function closeOf(code: number, reason: string, ended: boolean, lastError: string | undefined): LiveClose {
-  const stated = reason || lastError;
+  const detail = reason || lastError;
   switch (code) {
     case 1000:
       return ended
         ? { kind: 'done' }
-        : { kind: 'length_limit', message: stated ?? 'The stream has reached its longest length.' };
+        : { kind: 'length_limit', message: detail ?? 'The stream has reached its longest length.' };
     case 1008:
-      return { kind: 'policy', message: stated ?? 'The service ended the stream.' };
+      return { kind: 'policy', message: detail ?? 'The service ended the stream.' };
     case 1009:
-      return { kind: 'too_large', message: stated ?? 'A frame was too large.' };
+      return { kind: 'too_large', message: detail ?? 'A frame was too large.' };
     case 1011:
-      return { kind: 'service_failed', message: stated ?? 'The service has failed.' };
+      return { kind: 'service_failed', message: detail ?? 'The service has failed.' };
     default:
-      return { kind: 'lost', code, message: stated ?? `The connection was lost (code ${code}).` };
+      return { kind: 'lost', code, message: detail ?? `The connection was lost (code ${code}).` };
   }
 }

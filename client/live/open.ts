@@ -8,8 +8,8 @@ export interface ConnectionOptions {
   /** Needed if there is no global WebSocket (Node 20): `nodeWebSocket` of `client/live/node.ts`. */
   readonly webSocket?: WebSocketConstructor;
   /**
-   * Audio in the connection's buffer from which on `write` waits; at least 0.1, 2 by default. After a stall of the
-   * network all of it arrives at once, and 5 s would end the stream.
+   * `write` waits while the connection's buffer has this much audio; at least 0.1, 2 by default. After a network stall
+   * the whole buffer arrives at once, and more than 5 s would end the stream.
    */
   readonly maxBufferedSeconds?: number;
   /** Sample rate in Hz with which the stream was created; 16,000 by default. */
@@ -19,7 +19,7 @@ export interface ConnectionOptions {
 }
 
 export interface OpenOptions extends LiveOptions, ConnectionOptions {
-  /** Ends a wait for the rate limit without a stream. */
+  /** Ends a wait for the rate limit; then no stream is created. */
   readonly signal?: AbortSignal;
 }
 
@@ -43,7 +43,7 @@ export async function openLiveStream(
 }
 
 /**
- * Connects to a stream that was created elsewhere, as by a server that sends a page the address and keeps the key.
+ * Connects to a stream that another program created, for example a server that keeps the key and sends the address.
  * Returns faults of the network and the service, and does not throw them.
  *
  * @throws Error if the platform has no WebSocket
@@ -65,26 +65,26 @@ export async function connectLiveStream(
   } catch {
     return unreachable('The service sent an invalid address.');
   }
-  // Before the socket is open, since an event may follow at once.
+  // Created before the socket opens, because an event may follow at once.
   const stream = new LiveStream(id, socket, frames, sampleRate, (token) => {
     const address = new URL(url);
     address.search = `?resume=${encodeURIComponent(token)}`;
     return new WebSocketClass(address.href);
   });
-  const failure = await opening(socket, timeoutMs);
+  const failure = await openFailure(socket, timeoutMs);
   if (failure === undefined) return { ok: true, value: stream };
   stream.abort();
   return unreachable(failure);
 }
 
 function webSocketOf(given: WebSocketConstructor | undefined): WebSocketConstructor {
-  const found = given ?? globalThis.WebSocket;
-  if (!found) throw new Error('this platform has no WebSocket: pass one as webSocket');
-  return found;
+  const WebSocketClass = given ?? globalThis.WebSocket;
+  if (!WebSocketClass) throw new Error('this platform has no WebSocket: pass one as webSocket');
+  return WebSocketClass;
 }
 
-/** @returns why it did not open; browsers do not give the cause */
-function opening(socket: WebSocketLike, timeoutMs: number): Promise<string | undefined> {
+/** @returns the reason if the socket did not open; browsers do not report the cause */
+function openFailure(socket: WebSocketLike, timeoutMs: number): Promise<string | undefined> {
   return new Promise((done) => {
     const timer = setTimeout(() => done('The live channel does not answer in time'), timeoutMs);
     const settle = (failure?: string): void => {

@@ -1,8 +1,8 @@
 import { FRAMES_PER_SECOND } from './framer.ts';
 
-/** 60 s without a connection, 10 s that are sent again, and a margin. */
+/** 60 s without a connection, 10 s that are sent again, and a margin of 20 s. */
 const MAX_KEPT_FRAMES = 90 * FRAMES_PER_SECOND;
-/** Less is kept without a token: a service that offers one sends the first with the connection. */
+/** Limit without a token: a service that supports resuming sends the first token when the connection opens. */
 const MAX_FRAMES_BEFORE_TOKEN = 20 * FRAMES_PER_SECOND;
 
 /**
@@ -36,27 +36,27 @@ export class ResumeBuffer {
     return this.frames[number - this.first]!;
   }
 
-  /** Notes that the frames before this one have been sent; drops the oldest if there are too many. */
-  sent(number: number): void {
-    const most = this.token === undefined ? MAX_FRAMES_BEFORE_TOKEN : MAX_KEPT_FRAMES;
-    this.dropBefore(Math.min(number, this.end - most));
+  /** Records that the frames before this one were sent; drops the oldest if there are too many. */
+  markSent(number: number): void {
+    const maxFrames = this.token === undefined ? MAX_FRAMES_BEFORE_TOKEN : MAX_KEPT_FRAMES;
+    this.dropBefore(Math.min(number, this.end - maxFrames));
   }
 
-  /** Notes the token with which the stream can be resumed from this frame. */
-  offer(token: string, frame: number): void {
+  /** Stores the token with which the stream can be resumed from this frame. */
+  storeToken(token: string, frame: number): void {
     this.token = token;
     this.dropBefore(frame);
     this.received = [];
   }
 
-  /** Notes that the stream is resumed from this frame. @returns false if the frame is not kept */
-  resumed(frame: number): boolean {
+  /** Records that the service resumes the stream from this frame. @returns false if the frame was dropped */
+  resumeFrom(frame: number): boolean {
     this.repeats = [...this.received, ...this.repeats];
     this.received = [];
     return frame >= this.first && frame <= this.end;
   }
 
-  /** Notes a message of the service. @returns whether an earlier connection has delivered it */
+  /** Records a message of the service. @returns whether an earlier connection has delivered it */
   isRepeated(message: string): boolean {
     if (this.token !== undefined) this.received.push(message);
     const at = this.repeats.indexOf(message);

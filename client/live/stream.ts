@@ -8,11 +8,11 @@ import type { LiveClose, LiveEvent, WebSocketLike } from './types.ts';
 
 /** Interval of the checks whether a frame may be sent: WebSockets have no event for an emptied buffer. */
 const CHECK_MS = 10;
-/** Longest time without progress after the end; at most 5 s of audio wait in the service. */
+/** Longest time without progress after `end`; the service has at most 5 s of unprocessed audio. */
 const END_TIMEOUT_MS = 60_000;
 /** Audio that may be pending if a caller does not wait for `write`. */
 const MAX_PENDING_SECONDS = 30;
-/** The same for a stream that can be resumed, which may have no connection for a minute. */
+/** Limit for a stream that can be resumed: it may be without a connection for a minute. */
 const MAX_RESUMABLE_PENDING_SECONDS = 90;
 /** The service keeps a stream without a connection for a minute. */
 const RESUME_WITHIN_MS = 60_000;
@@ -55,19 +55,19 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
   private readonly buffer = new ResumeBuffer();
   /** Number of the next frame to send. */
   private next = 0;
-  /** Number of frames that were sent at least once. */
+  /** Number of frames sent at least once. */
   private framesSent = 0;
   private lead = new Lead();
   /** Start of the time without a connection, and the number of attempts since. */
-  private outage: { readonly sinceMs: number; tries: number } | undefined;
+  private outage: { readonly sinceMs: number; attempts: number } | undefined;
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private pendingSamples = 0;
-  /** The last write; the next one waits for it, so that frames keep their order. */
+  /** The last write. The next one waits for it, so that frames keep their order. */
   private queue: Promise<void> = Promise.resolve();
 
   /**
    * @param id of the stream, for `readLive`
-   * @param maxBufferedFrames number of frames in the socket from which on `write` waits
+   * @param maxBufferedFrames number of frames in the socket's buffer at which `write` waits
    * @param sampleRateHz rate with which the stream was created
    * @param reconnect makes a connection that resumes the stream
    */
@@ -85,7 +85,7 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     this.attach(socket);
   }
 
-  /** Seconds of audio that were passed to the connection. */
+  /** Seconds of audio that were written to the connection. */
   get sentSeconds(): number {
     return this.framesSent / FRAMES_PER_SECOND;
   }
@@ -94,9 +94,9 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
    * Sends audio of any length, in frames of 100 ms. Drops audio after the end of the stream.
    *
    * @param samples mono at the rate of the stream, in −1…1; must not change before the promise settles
-   * @returns settles when all samples are in the connection's buffer and that is not full: wait for it before the next
-   *   call. Holds audio back that is too fast for the service, as after a stall of the network. A caller that cannot
-   *   wait, as with a microphone, may be 30 s ahead (90 s if the stream can be resumed) before the stream ends.
+   * @returns settles when all samples are in the connection's buffer and it has room: wait for it before the next call.
+   *   Audio that the service cannot process yet is delayed, for example after a network stall. A caller that cannot
+   *   wait, such as a microphone, may be 30 s ahead (90 s if the stream can be resumed) before the stream ends.
    */
   write(samples: Float32Array): Promise<void> {
     this.pendingSamples += samples.length;
@@ -118,8 +118,8 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     this.renewEndTimer();
     await this.inOrder(async () => {
       if (this.ended || this.close) return;
-      const rest = this.framer.flush();
-      if (rest) await this.send(rest);
+      const lastFrame = this.framer.flush();
+      if (lastFrame) await this.send(lastFrame);
       if (this.close) return;
       this.ended = true;
       this.sendEndOfStream();
@@ -133,7 +133,7 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     this.finish({ kind: 'aborted' });
   }
 
-  /** The events until the end of the stream, for one reader at a time. */
+  /** Yields the events until the end of the stream, to one reader at a time. */
   [Symbol.asyncIterator](): AsyncGenerator<LiveEvent> {
     return this.events[Symbol.asyncIterator]();
   }
@@ -163,7 +163,7 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
       this.socket.send(frame);
       this.next++;
       this.framesSent = Math.max(this.framesSent, this.next);
-      this.buffer.sent(this.next);
+      this.buffer.markSent(this.next);
       this.lead.add(1);
       while (!this.close && !this.outage && this.bufferedFrames(frame) > this.maxBufferedFrames - 1) {
         await pause(CHECK_MS);
@@ -193,17 +193,17 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
   /** Handles the end of the connection: resumes the stream over another one, or ends it. */
   private lose(close: LiveClose, failure?: string): void {
     const token = this.buffer.resumeToken;
-    // A refused token will be refused again. Browsers do not give the status.
+    // The service would refuse the token again. Browsers do not report the status.
     const isRefused = this.outage !== undefined && failure?.includes('401');
     const { reconnect } = this;
-    const outage = this.outage ?? { sinceMs: performance.now(), tries: 0 };
+    const outage = this.outage ?? { sinceMs: performance.now(), attempts: 0 };
     const isOver = isRefused || performance.now() - outage.sinceMs > RESUME_WITHIN_MS;
     if (close.kind !== 'lost' || !reconnect || token === undefined || isOver) {
       this.finish(close, false);
       return;
     }
     this.outage = outage;
-    const delayMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** outage.tries++);
+    const delayMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** outage.attempts++);
     if (this.endTimer !== undefined) this.renewEndTimer();
     const connect = (): void => {
       const socket = reconnect(token);
@@ -220,11 +220,11 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
 
   private control(message: ControlMessage): void {
     if (message.kind === 'resume') {
-      this.buffer.offer(message.token, message.frame);
+      this.buffer.storeToken(message.token, message.frame);
       return;
     }
     clearTimeout(this.retryTimer);
-    if (!this.buffer.resumed(message.frame)) {
+    if (!this.buffer.resumeFrom(message.frame)) {
       this.finish({
         kind: 'lost',
         code: 1006,
@@ -285,7 +285,7 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     clearTimeout(this.retryTimer);
     // Otherwise the service would wait for another connection.
     if (this.canResume && isConnected) this.sendEndOfStream();
-    // `close` waits for the service's answer; without one it would keep the process alive.
+    // `close` waits for the service's answer; without an answer it would keep the process alive.
     const isGivenUp = close.kind === 'aborted' || close === END_TIMED_OUT;
     if (isGivenUp && this.socket.terminate) this.socket.terminate();
     else this.socket.close();

@@ -17,14 +17,14 @@ describe('readBindings', () => {
     rmSync(checkout, { recursive: true });
   });
 
-  it('reads variables from .dev.vars, and prints nothing on the standard output', async () => {
+  it('reads variables from .dev.vars without output on stdout', async () => {
     const log = vi.spyOn(console, 'log');
     writeFileSync(join(checkout, '.dev.vars'), 'LIVE_IDLE_SECONDS=7\n');
     expect((await readBindings(checkout, API)).bindings).toMatchObject({ LIVE_IDLE_SECONDS: '7' });
     expect(log).not.toHaveBeenCalled();
   });
 
-  it('writes no log into the home folder', async () => {
+  it('writes no log to the home folder', async () => {
     const home = mkdtempSync(join(tmpdir(), 'rollcall-home-'));
     const env = { HOME: home, XDG_CONFIG_HOME: home, ROLLCALL_STATE: join(home, 'state') };
     expect(await runCli('key', ['--account', 'a'], env)).toMatchObject({ code: 0 });
@@ -32,7 +32,7 @@ describe('readBindings', () => {
     rmSync(home, { recursive: true });
   });
 
-  it("reads nothing from .env, which holds wrangler's token", async () => {
+  it("ignores .env, which contains wrangler's token", async () => {
     const before = (await readBindings(checkout, API)).bindings;
     writeFileSync(join(checkout, '.env'), 'CLOUDFLARE_API_TOKEN=secret\nR2_ACCOUNT_ID=0\n');
     expect((await readBindings(checkout, API)).bindings).toEqual(before);

@@ -12,8 +12,8 @@ import { withoutSignalHandlers, withVariables } from './process-globals.ts';
 let wrangler: Promise<typeof import('wrangler')> | undefined;
 
 /**
- * wrangler's API, loaded at the first call, which takes most of a second. wrangler reads the path of its log while it
- * is loaded; by default it writes a file for every process into the home folder.
+ * Loads wrangler's API at the first call, which takes most of a second. wrangler reads the path of its log while it
+ * loads; by default every process writes a log to the home folder.
  */
 export function loadWrangler(): Promise<typeof import('wrangler')> {
   wrangler ??= withVariables({ WRANGLER_LOG_PATH: newLog('wrangler-api.log') }, () =>
@@ -30,7 +30,7 @@ function newLog(name: string): string {
   return path;
 }
 
-/** Variables that keep wrangler silent and offline, and only the log of its latest run. */
+/** Variables that make wrangler silent and offline and keep only the log of its latest run. */
 export function quietWranglerEnv(): Record<string, string> {
   return {
     CLOUDFLARE_CF_FETCH_ENABLED: 'false',
@@ -63,18 +63,18 @@ const inputs = [
   '.dev.vars',
 ];
 /**
- * As a deployment bundles. Minified, because an isolate keeps its code as text, with two bytes a letter if a single one
- * is outside Latin-1, which only comments contain: 3.7 MB in place of 0.9.
+ * Bundles like a deployment. Minified, because an isolate keeps its code as text. That text takes two bytes per
+ * character if one is outside Latin-1, which happens only in comments: 3.7 MB instead of 0.9.
  */
 const BUNDLING = ['deploy', '--dry-run', '--minify'];
 const inputPattern = /\.(ts|js|mjs|json|wasm|onnx|toml|sql|html|css|txt|md|bin|vars)$/;
 
 /**
- * Bundles the Workers with wrangler's own bundler and reads the bindings from their wrangler files. Both are cached by
- * the content of the sources.
+ * Bundles the Workers with wrangler's bundler and reads the bindings from their wrangler files. Caches both by the hash
+ * of the sources.
  *
- * @param root of a checkout; in an earlier version one Worker may do everything
- * @param cacheDir folder that holds the bundles
+ * @param root of a checkout; an earlier version may have a single Worker
+ * @param cacheDir folder of the bundles
  * @returns the Workers, with the one that answers HTTP first
  */
 export async function bundleWorkers(root: string, cacheDir: string): Promise<BundledWorker[]> {
@@ -104,8 +104,8 @@ interface StoredOptions {
 }
 
 /**
- * The bindings of a Worker's wrangler file as Miniflare's options, without the code. `.dev.vars` adds variables; `.env`
- * does not, since it is for wrangler itself and holds its token.
+ * Reads the bindings of a Worker's wrangler file as Miniflare options, without the code. `.dev.vars` adds variables;
+ * `.env` does not, because it is for wrangler itself and contains its token.
  */
 export const readBindings = async (root: string, worker: ServiceWorker): Promise<Partial<WorkerOptions>> =>
   (await readOptions(root, worker)).options;
@@ -119,7 +119,7 @@ async function readOptions(root: string, { config: name }: ServiceWorker): Promi
   });
 }
 
-/** Keeps wrangler's notes off the standard output, which is for results, and keeps it from reading `.env`. */
+/** Keeps wrangler's messages off stdout, which is for results, and stops it from reading `.env`. */
 const READING = { WRANGLER_LOG: 'warn', CLOUDFLARE_LOAD_DEV_VARS_FROM_DOT_ENV: 'false' };
 
 /** Hash of the Workers' sources; of an installed package, hash of its package.json. */
@@ -160,7 +160,7 @@ async function build(root: string, cacheDir: string, bundleDir: string): Promise
   }
   for (const worker of workersOf(root)) {
     const { entry, options } = await readOptions(root, worker);
-    // Only bundling needs these rules: the bundle's modules are listed with their types.
+    // Only bundling needs these rules. The bundle lists its modules with their types.
     const stored: StoredOptions = { entry, options: { ...options, modulesRules: undefined } };
     writeFileSync(join(scratch, worker.config, 'options.json'), JSON.stringify(stored));
   }
@@ -171,7 +171,7 @@ async function build(root: string, cacheDir: string, bundleDir: string): Promise
     renameSync(scratch, bundleDir);
   } catch (error) {
     rmSync(scratch, { recursive: true, force: true });
-    // Otherwise another process has made the same bundle.
+    // Otherwise another process has created the same bundle.
     if (!existsSync(bundleDir)) throw error;
   }
 }
@@ -186,7 +186,7 @@ async function bundle(root: string, worker: ServiceWorker, folder: string, env: 
   }
 }
 
-/** Keeps bundles of other sources for a day, since two checkouts may share a folder. */
+/** Removes a bundle that is older than a day. Newer ones stay, because two checkouts may share a folder. */
 function dropIfStale(path: string): void {
   const ageMs = Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
   if (ageMs > 24 * 3600 * 1000) rmSync(path, { recursive: true, force: true });
@@ -194,7 +194,7 @@ function dropIfStale(path: string): void {
 
 type Module = { type: 'ESModule' | 'CompiledWasm' | 'Data' | 'Text'; path: string };
 
-/** With the entry first, which Miniflare takes as the Worker. */
+/** Lists the entry first, because Miniflare uses the first module as the Worker. */
 function listModules(folder: string, entry: string): Module[] {
   const typeOf = (name: string): Module['type'] | undefined => {
     if (name.endsWith('.wasm')) return 'CompiledWasm';
@@ -205,9 +205,9 @@ function listModules(folder: string, entry: string): Module[] {
     if (/\.(txt|html|sql|css)$/.test(name)) return 'Text';
     return undefined;
   };
-  const others = readdirSync(folder).flatMap((name) => {
+  const otherModules = readdirSync(folder).flatMap((name) => {
     const type = typeOf(name);
     return type ? [{ type, path: join(folder, name) }] : [];
   });
-  return [{ type: 'ESModule', path: join(folder, entry) }, ...others];
+  return [{ type: 'ESModule', path: join(folder, entry) }, ...otherModules];
 }

@@ -7,7 +7,7 @@ import { pause } from '../sdk/pause.ts';
 import { API } from '../workers.ts';
 import { readBindings } from './bundle.ts';
 import { applyMigrations } from './migrations.ts';
-import { claimState, forgetOwner, livingOwner } from './owner.ts';
+import { claimState, forgetOwner, runningOwner } from './owner.ts';
 import { LocalStateError, persistDir } from './paths.ts';
 import { withoutSignalHandlers } from './process-globals.ts';
 import { checkWorkerd } from './workerd-program.ts';
@@ -18,7 +18,7 @@ export type SqlRow = Record<string, SqlValue>;
 /** Runs one statement and returns its rows; the caller states their type. */
 export type RunSql = <Row = SqlRow>(sql: string, ...params: SqlValue[]) => Promise<Row[]>;
 
-/** Statements on a database that this process has open. */
+/** Runs statements on a database that this process has open. */
 export function runSqlOn(db: D1Database): RunSql {
   return async <Row>(sql: string, ...params: SqlValue[]) =>
     (
@@ -33,23 +33,23 @@ export function runSqlOn(db: D1Database): RunSql {
  * Opens the database of a state folder for a command such as `npm run key`. While the service runs, the statements go
  * through its process: a second writer on the files would make the service's own writes fail as locked.
  *
- * @param options `makes` a missing state
- * @throws LocalStateError if the state is missing and not to be made, or workerd does not run
+ * @param options `creates` a missing state
+ * @throws LocalStateError if the state is missing and `creates` is not set, or workerd does not run
  */
 export async function openDatabase(
   stateDir: string,
   root: string,
-  options: { readonly makes?: boolean } = {},
+  options: { readonly creates?: boolean } = {},
 ): Promise<{ run: RunSql; close(): Promise<void> }> {
-  const owner = livingOwner(stateDir);
+  const owner = runningOwner(stateDir);
   if (owner && !owner.brief) return { run: await throughOwner(stateDir), close: async () => {} };
-  if (!options.makes && !existsSync(persistDir(stateDir))) {
-    const advice = process.env.ROLLCALL_STATE ? 'ROLLCALL_STATE names this folder.' : 'npm start makes it.';
+  if (!options.creates && !existsSync(persistDir(stateDir))) {
+    const advice = process.env.ROLLCALL_STATE ? 'ROLLCALL_STATE names this folder.' : 'npm start creates it.';
     throw new LocalStateError(`There is no state of a service in ${stateDir}. ${advice}`);
   }
 
   await checkWorkerd();
-  // Takes a second, which is saved where a service runs.
+  // Loaded here, because it takes a second and is not needed while a service runs.
   const { Log, LogLevel, Miniflare } = await import('./miniflare.ts');
   const port = await claimState(stateDir, 0, { brief: true });
   const { d1Databases } = await readBindings(root, API);
@@ -69,7 +69,7 @@ export async function openDatabase(
     forgetOwner(stateDir);
   };
   try {
-    // Miniflare declares the experimental variant of these types.
+    // Miniflare declares the experimental version of these types.
     const db = (await miniflare.getD1Database('DB')) as unknown as D1Database;
     await applyMigrations(db, join(root, 'migrations'));
     return { run: runSqlOn(db), close };
@@ -79,13 +79,13 @@ export async function openDatabase(
   }
 }
 
-/** Waits until the owner has recorded its address, since it may be starting. */
+/** Runs statements in the owner's process. Waits for its address, because it may be starting. */
 async function throughOwner(stateDir: string): Promise<RunSql> {
   const deadline = Date.now() + 30_000;
-  let control = livingOwner(stateDir)?.control;
-  while (!control && livingOwner(stateDir) && Date.now() < deadline) {
+  let control = runningOwner(stateDir)?.control;
+  while (!control && runningOwner(stateDir) && Date.now() < deadline) {
     await pause(100);
-    control = livingOwner(stateDir)?.control;
+    control = runningOwner(stateDir)?.control;
   }
   if (!control) throw new Error(`The service on ${stateDir} does not answer.`);
   const { url, token } = control;
@@ -101,8 +101,8 @@ async function throughOwner(stateDir: string): Promise<RunSql> {
 }
 
 /**
- * Lets other commands of this user run statements on the database of a running service. The token is in the owner file,
- * which only this user can read.
+ * Serves the database of a running service to other commands of this user. The token is in the owner file, which only
+ * this user can read.
  */
 export function serveDatabase(run: RunSql): Promise<{ url: string; token: string; close(): void }> {
   const token = randomBytes(32).toString('hex');

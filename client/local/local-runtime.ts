@@ -9,11 +9,11 @@ import { listProcesses } from './processes.ts';
 import { type WaitingMessage, waitingMessagesOf } from './stuck-messages.ts';
 import { withV8Flags } from './workerd-program.ts';
 
-/** Longest start; one takes a second, and on a loaded machine ten. */
+/** Longest start. A start takes about 1 s, and about 10 s on a loaded machine. */
 const START_MS = 120_000;
 
-/** `ended` on request; `hung`: a call blocked this process for too long, and workerd was killed; `died` by itself. */
-export type RuntimeEnd = 'ended' | 'hung' | 'died';
+/** `ended`: on request. `hung`: killed because a call blocked this process for too long. `crashed`: unexpectedly. */
+export type RuntimeEnd = 'ended' | 'hung' | 'crashed';
 
 /** One run of workerd, from its start to its end. */
 export interface LocalRuntime {
@@ -28,17 +28,17 @@ export interface LocalRuntime {
 }
 
 export interface LocalRuntimeOptions {
-  /** Laid out as `wrangler --persist-to` does. */
+  /** Has the layout of `wrangler --persist-to`. */
   readonly stateDir: string;
   readonly port: number;
   readonly inspectorPort?: number;
-  /** The first one answers HTTP, and has the bindings `DB` and `BUCKET`. */
+  /** The first Worker answers HTTP and has the bindings `DB` and `BUCKET`. */
   readonly workers: WorkerOptions[];
-  /** Names of those that have a scheduled handler. */
+  /** Names of the Workers that have a scheduled handler. */
   readonly scheduled: readonly (string | undefined)[];
-  /** Gets each line that workerd writes. */
+  /** Receives each line that workerd writes. */
   readonly writeLog: (line: string) => void;
-  /** How long a call may block this process before workerd counts as hung, in milliseconds. */
+  /** Longest time that a call may block this process before workerd counts as hung, milliseconds. */
   readonly blockingLimitMs: number;
 }
 
@@ -48,17 +48,17 @@ export interface LocalRuntimeOptions {
  * @param signal aborts the start
  */
 export async function startRuntime(options: LocalRuntimeOptions, signal: AbortSignal): Promise<LocalRuntime> {
-  let reportEnd: (how: RuntimeEnd) => void = () => {};
+  let reportEnd: (reason: RuntimeEnd) => void = () => {};
   const ended = new Promise<RuntimeEnd>((done) => {
     reportEnd = done;
   });
-  const shared = sharedOptions(options, () => void end('died'));
+  const shared = sharedOptions(options, () => void end('crashed'));
   let miniflare: Miniflare | undefined;
   let disposed: Promise<void> | undefined;
-  const end = (how: RuntimeEnd): Promise<void> => {
-    reportEnd(how);
+  const end = (reason: RuntimeEnd): Promise<void> => {
+    reportEnd(reason);
     stopLimit();
-    // At once, because Miniflare restarts a runtime that died, and the bindings held here would not work with it.
+    // At once, because Miniflare restarts a crashed runtime, and the bindings of the old one would not work with it.
     disposed ??= miniflare?.dispose().catch(() => {}) ?? Promise.resolve();
     return disposed;
   };
@@ -82,7 +82,7 @@ export async function startRuntime(options: LocalRuntimeOptions, signal: AbortSi
       return instance;
     });
     if (disposed) throw new Error('workerd did not start in time');
-    // Miniflare declares the experimental variant of these types.
+    // Miniflare declares the experimental version of these types.
     const db = (await started.getD1Database('DB')) as unknown as D1Database;
     const bucket = (await started.getR2Bucket('BUCKET')) as unknown as R2Bucket;
     const scheduled = await Promise.all(options.scheduled.map((name) => started.getWorker(name)));
@@ -131,7 +131,7 @@ function sharedOptions({ stateDir, port, inspectorPort, writeLog }: LocalRuntime
   } as const;
 }
 
-/** Kills this process's workerd on a port; Miniflare cannot while a call blocks this process. */
+/** Kills the workerd that this process runs on a port; Miniflare cannot do so while a call blocks this process. */
 function killRuntime(port: number): void {
   for (const { pid, parentPid, command } of listProcesses()) {
     const isOurs = parentPid === process.pid && `${command} `.includes(`--socket-addr=entry=127.0.0.1:${port} `);

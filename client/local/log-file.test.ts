@@ -26,7 +26,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('the log of the local service', () => {
-  it('is appended to, and only its owner can read it', () => {
+  it('is appended to and readable only by its owner', () => {
     for (const text of ['one\n', 'two\n']) {
       const log = open();
       log.write(text);
@@ -38,7 +38,7 @@ describe('the log of the local service', () => {
     expect(failures).toEqual([]);
   });
 
-  it('starts again if it is too long at the start, and keeps the earlier log', () => {
+  it('is rotated at the start when it is too long', () => {
     writeFileSync(path, Buffer.alloc(16 * 1024 * 1024 + 1));
     const log = open();
     log.write('new\n');
@@ -47,7 +47,7 @@ describe('the log of the local service', () => {
     expect(statSync(`${path}.1`).size).toBe(16 * 1024 * 1024 + 1);
   });
 
-  it('starts again if it becomes too long while it is written', () => {
+  it('is rotated when it becomes too long', () => {
     const log = open();
     const megabyte = `${'x'.repeat(1024 * 1024 - 1)}\n`;
     for (let i = 0; i < 40; i++) log.write(megabyte);
@@ -59,7 +59,7 @@ describe('the log of the local service', () => {
     expect((statSync(path).mode & 0o777).toString(8)).toBe('600');
   });
 
-  it('reports once that it cannot be opened', () => {
+  it('reports once that the file cannot be opened', () => {
     mkdirSync(path);
     const log = open();
     log.write('one\n');
@@ -79,7 +79,7 @@ describe('the log of the local service', () => {
   });
 });
 
-it("writes workerd's own lines as JSON objects, and leaves out connections that the other end closed", () => {
+it("writes workerd's lines as JSON objects without those about connections closed by the other end", () => {
   const lines: string[] = [];
   const take = runtimeLines((line) => lines.push(line));
   take('{"level":"info","event":"job_pla');
@@ -95,7 +95,7 @@ it("writes workerd's own lines as JSON objects, and leaves out connections that 
   ]);
 });
 
-it('keeps lines about lost connections that are faults', () => {
+it('keeps lines about lost connections that indicate a fault', () => {
   const lines: string[] = [];
   const take = runtimeLines((line) => lines.push(JSON.parse(line).message));
   const closed = [

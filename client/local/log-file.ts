@@ -9,12 +9,12 @@ export interface LogFile {
 const MAX_LOG_BYTES = 16 * 1024 * 1024;
 
 /**
- * Opens a log for appending. A log that is too long is kept as `PATH.1`, and a new one started. If it cannot be
- * written, the service continues without a log.
+ * Opens a log for appending. A log that is too long is renamed to `PATH.1`, and a new one is started. If the file
+ * cannot be written, the service continues without a log.
  *
  * @param onFailure called once, with the reason
  */
-export function openLogFile(path: string, onFailure: (why: string) => void): LogFile {
+export function openLogFile(path: string, onFailure: (reason: string) => void): LogFile {
   let file: number | undefined;
   const attempt = (work: () => void): void => {
     try {
@@ -54,7 +54,7 @@ export function openLogFile(path: string, onFailure: (why: string) => void): Log
   };
 }
 
-/** A full disk may be reported only here, when the lost text can no longer be saved. */
+/** Closes without an error: a full disk may be reported only here, when the text can no longer be saved. */
 function closeQuietly(file: number): void {
   try {
     closeSync(file);
@@ -62,9 +62,8 @@ function closeQuietly(file: number): void {
 }
 
 /**
- * Lines of workerd that are left out of the log: connections that the other end closed while they were served, and the
- * code addresses that follow every complaint. A lost connection elsewhere, as in a queue's broker, and a host that
- * could not be reached are faults.
+ * Lines of workerd that the log omits: connections that the other end closed during a request, and the code addresses
+ * after each error. Other lost connections, for example in a queue's broker, and unreachable hosts are faults.
  */
 const IGNORED_LINES = [
   /^workerd\/server\/server\.c\+\+:\d+: error: Uncaught exception: .*\bdisconnected: (?!connect\(\))/,
@@ -72,16 +71,16 @@ const IGNORED_LINES = [
 ];
 
 /**
- * Turns workerd's output into lines of one JSON object each: the Workers' lines unchanged, workerd's own as a message.
+ * Converts workerd's output to lines of one JSON object each: the Workers' lines unchanged, workerd's own as a message.
  *
- * @param write gets a line with its end
- * @returns takes the text of one output stream, in chunks
+ * @param write receives a line with its newline
+ * @returns a function that takes the text of one output stream in chunks
  */
 export function runtimeLines(write: (line: string) => void): (text: string) => void {
-  let rest = '';
+  let partialLine = '';
   return (text) => {
-    const lines = (rest + text).split('\n');
-    rest = lines.pop() ?? '';
+    const lines = (partialLine + text).split('\n');
+    partialLine = lines.pop() ?? '';
     for (const line of lines) {
       if (line.trim() === '' || IGNORED_LINES.some((pattern) => pattern.test(line))) continue;
       write(`${isObject(line) ? line : JSON.stringify({ level: 'warn', event: 'runtime', message: line })}\n`);

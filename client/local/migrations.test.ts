@@ -15,15 +15,15 @@ const texts: [string, string][] = [
   ],
 ];
 
-describe('splitting a migration', () => {
-  it.each(texts)('%s: gives the statements that wrangler finds', async (_, text) => {
+describe('splitSql', () => {
+  it.each(texts)('splits %s into the same statements as wrangler', async (_, text) => {
     const { unstable_splitSqlQuery: reference } = await loadWrangler();
-    const bare = (statement: string) =>
+    const normalized = (statement: string) =>
       statement
         .replace(/--[^\n]*|\/\*[\s\S]*?\*\//g, '')
         .trim()
         .replace(/;$/, '')
         .replace(/\s+/g, ' ');
-    expect(splitSql(text).map(bare)).toEqual(reference(text).map(bare));
+    expect(splitSql(text).map(normalized)).toEqual(reference(text).map(normalized));
   });
 });

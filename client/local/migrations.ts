@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import type { D1Database } from '@cloudflare/workers-types';
 
 /**
- * Applies the missing migrations in the order of their names, each in one transaction with its entry in wrangler's own
- * table, so that `wrangler d1 migrations apply` agrees about what is done.
+ * Applies the missing migrations in the order of their names. Each runs in one transaction with its entry in wrangler's
+ * table, so that `wrangler d1 migrations apply` sees it as applied.
  *
  * @returns names of the migrations applied now
  */
@@ -19,9 +19,9 @@ export async function applyMigrations(db: D1Database, folder: string): Promise<s
     )
     .run();
   const { results } = await db.prepare('SELECT name FROM d1_migrations').all<{ name: string }>();
-  const done = new Set(results.map(({ name }) => name));
+  const applied = new Set(results.map(({ name }) => name));
   const missing = readdirSync(folder)
-    .filter((name) => name.endsWith('.sql') && !done.has(name))
+    .filter((name) => name.endsWith('.sql') && !applied.has(name))
     .sort();
   for (const name of missing) {
     const statements = splitSql(readFileSync(join(folder, name), 'utf8')).map((sql) => db.prepare(sql));

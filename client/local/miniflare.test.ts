@@ -7,7 +7,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-it('answers each call of a binding with its own result, also after late notifications of earlier calls', async () => {
+it('answers each call of a binding with its own result despite late notifications of earlier calls', async () => {
   const runtime = new Miniflare({ modules: true, script: 'export default {}', d1Databases: ['DB'] });
   cleanups.push(() => runtime.dispose());
   const db = await runtime.getD1Database('DB');
@@ -18,19 +18,19 @@ it('answers each call of a binding with its own result, also after late notifica
   }
 });
 
-it('reports a call that blocks for too long, once', () => {
+it('reports a call that blocks for too long once', () => {
   const handle = new Int32Array(new SharedArrayBuffer(4));
   let exceeded = 0;
   cleanups.push(limitBlockingCalls(1000, () => exceeded++));
-  // The call fails a while after its runtime was killed.
+  // The call fails some time after its runtime was killed.
   cleanups.push(limitBlockingCalls(2000, () => Atomics.store(handle, 0, 1)));
-  const from = Date.now();
+  const startedAt = Date.now();
   Atomics.wait(handle, 0, 0);
-  expect(Date.now() - from).toBeGreaterThanOrEqual(1900);
+  expect(Date.now() - startedAt).toBeGreaterThanOrEqual(1900);
   expect(exceeded).toBe(1);
 });
 
-/** The integer on which a call waits. */
+/** Returns the integer on which a call waits. */
 function handleOf(call: () => unknown): Int32Array {
   const { wait } = Atomics;
   let handle: Int32Array | undefined;
@@ -44,7 +44,7 @@ function handleOf(call: () => unknown): Int32Array {
   return handle;
 }
 
-/** Notifies again and again from another thread, without a change of the integer. */
+/** Notifies repeatedly from another thread without changing the integer. */
 async function notifyForever(handle: Int32Array): Promise<void> {
   const script = `const { workerData, parentPort } = require('node:worker_threads');
     parentPort.postMessage('here');

@@ -1,13 +1,13 @@
 import { createRequire } from 'node:module';
 
-// Miniflare with three repairs. All code that starts a runtime imports it from this file.
+// Miniflare with three fixes. All code that starts a runtime imports it from this file.
 //
 // A call of Miniflare's bindings that is not awaited (`prepare`, `bind`) waits with `Atomics.wait` for a thread that
-// stores 1 and then notifies. If that thread is delayed between the two, its notification arrives during the next call,
-// which ends without an answer; from then on every call of the process gets the answer of the previous one
-// (cloudflare/workers-sdk pull request 15552, repaired in a release that Node 20 does not run).
+// stores 1 and then notifies. If that thread is delayed between the two, its notification arrives during the next call.
+// That call ends without an answer, and every later call of the process gets the answer of the previous one
+// (cloudflare/workers-sdk pull request 15552, fixed in a release that does not support Node 20).
 
-/** Waits are cut into slices of this length, so that a runtime that does not answer is noticed. */
+/** Length of the slices into which waits are cut, so that an unresponsive runtime is detected. */
 const SLICE_MS = 500;
 
 interface WaitLimit {
@@ -17,11 +17,11 @@ interface WaitLimit {
 const limits = new Set<WaitLimit>();
 
 /**
- * Limits how long a binding's call may block this process: a runtime that hangs would block it, and all timers,
+ * Limits how long a call of a binding may block this process. A runtime that hangs would block it, and all its timers,
  * forever.
  *
  * @param onExceeded ends the runtime that does not answer, so that the call fails
- * @returns ends the limit
+ * @returns a function that removes the limit
  */
 export function limitBlockingCalls(limitMs: number, onExceeded: () => void): () => void {
   const limit = { limitMs, onExceeded };
@@ -33,11 +33,11 @@ export function limitBlockingCalls(limitMs: number, onExceeded: () => void): () 
 function waitForChanges(): void {
   const { wait } = Atomics;
   Atomics.wait = (array: Int32Array | BigInt64Array, index: number, value: number | bigint, timeoutMs?: number) => {
-    const once = (ms?: number) => wait(array as Int32Array, index, value as number, ms);
-    if (array.length > 1 || timeoutMs !== undefined) return once(timeoutMs);
-    // Counts slices instead of reading the clock, which also runs while the process is suspended.
+    const waitOnce = (ms?: number) => wait(array as Int32Array, index, value as number, ms);
+    if (array.length > 1 || timeoutMs !== undefined) return waitOnce(timeoutMs);
+    // Counts slices instead of reading the clock, because the clock also runs while the process is suspended.
     for (let waitedMs = 0; ; ) {
-      const outcome = once(SLICE_MS);
+      const outcome = waitOnce(SLICE_MS);
       if (Atomics.load(array as Int32Array, index) !== value) return outcome === 'not-equal' ? outcome : 'ok';
       if (outcome !== 'timed-out') continue;
       for (const { limitMs, onExceeded } of limits) {
@@ -48,13 +48,13 @@ function waitForChanges(): void {
   };
 }
 
-/** Smaller buffers grow in Miniflare's own steps. */
+/** Smaller buffers grow in Miniflare's steps. */
 const LARGE_BYTES = 1024 * 1024;
 
 /**
- * Miniflare writes its configuration for workerd, all modules included, into one buffer. When the buffer is full, this
- * function copies it into one that is 4 KiB larger: with the 30 MB of this service's modules some two hundred times,
- * which takes three seconds. Growing the buffer by half leaves one or two copies.
+ * Miniflare writes its configuration for workerd, including all modules, to one buffer. When the buffer is full, this
+ * function copies it to one that is 4 KiB larger. The 30 MB of this service's modules cause about 200 copies, which
+ * take 3 s. Growing the buffer by half causes one or two.
  */
 const GROWING_FUNCTION = /^Error.*\n.*\n *at \S*allocate\$1 /;
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { collect, root } from '../../test/helpers/local-process.ts';
-import { claimState, livingOwner, recordOwner } from './owner.ts';
+import { claimState, recordOwner, runningOwner } from './owner.ts';
 import { listProcesses } from './processes.ts';
 
 let stateDir: string;
@@ -20,22 +20,22 @@ afterEach(() => {
 
 const path = () => join(stateDir, 'owner.json');
 
-it('finds the owner also where processes cannot be listed', () => {
+it('finds the owner where processes cannot be listed', () => {
   vi.spyOn(process, 'platform', 'get').mockReturnValue('win32');
   vi.stubEnv('PATH', stateDir); // without ps
   expect(listProcesses()).toEqual([]);
   recordOwner(stateDir, { port: 1 });
-  expect(livingOwner(stateDir)?.pid).toBe(process.pid);
+  expect(runningOwner(stateDir)?.pid).toBe(process.pid);
   writeFileSync(path(), readFileSync(path(), 'utf8').replace(`${process.pid}`, `${2 ** 22 + 1}`));
-  expect(livingOwner(stateDir)).toBeUndefined();
+  expect(runningOwner(stateDir)).toBeUndefined();
 });
 
-it('frees a folder whose owner has ended, also if another process has its pid', () => {
+it('releases a folder whose owner ended, even if another process has its pid', () => {
   writeFileSync(path(), JSON.stringify({ pid: process.pid, startedAt: 'earlier', port: 1 }));
-  expect(livingOwner(stateDir)).toBeUndefined();
+  expect(runningOwner(stateDir)).toBeUndefined();
 });
 
-/** Takes the folder as soon as the file `go` exists, and ends with 1 if another process has it at the same time. */
+/** Claims the folder when the file `go` exists; exits with 1 if another process has it at the same time. */
 const command = `
   import { existsSync, rmSync, writeFileSync } from 'node:fs';
   import { claimState, forgetOwner } from './client/local/owner.ts';
@@ -50,7 +50,7 @@ const command = `
 `;
 
 describe('claimState', () => {
-  it('closes recordings and database to other users, also in an existing open folder', async () => {
+  it('makes recordings and database private, even in an existing open folder', async () => {
     chmodSync(stateDir, 0o755);
     mkdirSync(join(stateDir, 'v3'), { mode: 0o755 });
     await claimState(stateDir, 0);
@@ -58,7 +58,7 @@ describe('claimState', () => {
     expect((statSync(stateDir).mode & 0o777).toString(8)).toBe('755');
   });
 
-  it('gives the folder of a killed process to one of several commands at a time', async () => {
+  it('lets one of several commands at a time claim the folder of a killed process', async () => {
     writeFileSync(join(stateDir, 'owner.json'), JSON.stringify({ pid: 2 ** 22 + 1, startedAt: '1', port: 1 }));
     const children = [1, 2, 3].map(() =>
       spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', command, stateDir], { cwd: root }),
@@ -71,12 +71,12 @@ describe('claimState', () => {
     expect(existsSync(join(stateDir, 'owner.lock'))).toBe(false);
   });
 
-  it('frees the folder if the port is in use', async () => {
+  it('releases the folder if the port is in use', async () => {
     const holder = createServer();
     await new Promise<void>((done) => holder.listen(0, '127.0.0.1', done));
     const { port } = holder.address() as AddressInfo;
     await expect(claimState(stateDir, port)).rejects.toThrow(`Port ${port} `);
     holder.close();
-    expect(livingOwner(stateDir)).toBeUndefined();
+    expect(runningOwner(stateDir)).toBeUndefined();
   });
 });

@@ -9,18 +9,18 @@ import { findProcess, isAlive, listProcesses, type ProcessInfo } from './process
 export class LocalServiceBusy extends LocalStateError {}
 
 /**
- * The process that uses a state folder. Written before workerd is started, so that its workerd can be found after a
- * kill.
+ * The process that uses a state folder. The file is written before workerd starts, so that a later process can find the
+ * workerd of a killed owner.
  */
 interface Owner {
   readonly pid: number;
   /** Empty where processes cannot be listed. */
   readonly startedAt: string;
-  /** Entry port of its workerd; while it is `starting`, that of the owner before, whose workerd may still run. */
+  /** Entry port of its workerd. While it is `starting`: port of the previous owner, whose workerd may still run. */
   readonly port: number;
-  /** It has the folder, and no port yet. */
+  /** Whether it has the folder but no port yet. */
   readonly starting?: boolean;
-  /** It is a command that ends within moments, not a service. */
+  /** Whether it is a short command, not a service. */
   readonly brief?: boolean;
   /** Absent while it starts. */
   readonly control?: ControlAddress;
@@ -33,16 +33,16 @@ interface ControlAddress {
 }
 
 const FILE_NAME = 'owner.json';
-/** How long a command such as `npm run key` may hold a state folder before the service gives up. */
+/** Longest time that the service waits for a command such as `npm run key` to release the state folder. */
 const COMMAND_WAIT_MS = 20_000;
 /** The kernel may close the sockets of a killed process a moment after the process has left the process list. */
 export const PORT_WAIT_MS = 5000;
 
 /**
- * Takes a state folder for this process, and ends the workerd of an owner that was killed.
+ * Claims a state folder for this process, and kills the workerd of an owner that was killed.
  *
- * @param port 0 takes a free one
- * @param use `brief` for a command that ends within moments: a service that starts meanwhile waits for it
+ * @param port 0 selects a free port
+ * @param use `brief` for a short command: a service that starts meanwhile waits for its end
  * @returns the port
  * @throws LocalServiceBusy when another process has the port or the state folder
  */
@@ -55,7 +55,9 @@ export async function claimState(stateDir: string, port: number, use: { brief?: 
     owner = await takeState(stateDir, use);
   }
   if (owner) {
-    throw new LocalServiceBusy(`The service runs already on http://127.0.0.1:${owner.port} (process ${owner.pid}).`);
+    throw new LocalServiceBusy(
+      `The service is already running on http://127.0.0.1:${owner.port} (process ${owner.pid}).`,
+    );
   }
   try {
     makePrivateDir(persistDir(stateDir), { closes: true });
@@ -70,25 +72,25 @@ export async function claimState(stateDir: string, port: number, use: { brief?: 
 }
 
 /**
- * Checks that the port is free, since workerd reports a port in use only in its log.
+ * Checks that the port is free, because workerd reports a port in use only in its log.
  *
- * @param deadline until when a port in use is tried again
+ * @param deadline time until which a port in use is tried again, milliseconds since the epoch
  */
 export async function claimPort(port: number, deadline: number): Promise<number> {
   for (;;) {
-    const tried = await listen(port);
+    const tried = await probePort(port);
     if (typeof tried === 'number') return tried;
     if (tried.code !== 'EADDRINUSE' || Date.now() >= deadline) {
-      const why = tried.code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be used (${tried.code})`;
+      const reason = tried.code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be used (${tried.code})`;
       const remedy = 'Choose another one with the environment variable PORT, for example 8788.';
-      throw new LocalServiceBusy(`Port ${port} on 127.0.0.1 ${why}. ${remedy}`);
+      throw new LocalServiceBusy(`Port ${port} on 127.0.0.1 ${reason}. ${remedy}`);
     }
     await pause(50);
   }
 }
 
-/** Listens for a moment. @returns the port, or the error */
-function listen(port: number): Promise<number | NodeJS.ErrnoException> {
+/** Opens and closes a listening socket. @returns the port or the error */
+function probePort(port: number): Promise<number | NodeJS.ErrnoException> {
   return new Promise((done) => {
     const probe = createServer();
     probe.once('error', done);
@@ -99,28 +101,28 @@ function listen(port: number): Promise<number | NodeJS.ErrnoException> {
   });
 }
 
-/** The process that uses this state folder now, if any. */
-export function livingOwner(stateDir: string): Owner | undefined {
+/** Returns the running process that uses this state folder, if any. */
+export function runningOwner(stateDir: string): Owner | undefined {
   const owner = readOwner(stateDir);
   if (!owner) return undefined;
-  const isLiving = owner.startedAt === '' ? isAlive(owner.pid) : findProcess(owner.pid)?.startedAt === owner.startedAt;
-  return isLiving ? owner : undefined;
+  const isRunning = owner.startedAt === '' ? isAlive(owner.pid) : findProcess(owner.pid)?.startedAt === owner.startedAt;
+  return isRunning ? owner : undefined;
 }
 
 /**
- * Takes the state folder for this process if no living one has it. Of several processes that try at once, one gets it.
+ * Claims the state folder for this process if no running process has it. Of several concurrent calls, one succeeds.
  *
  * @returns the other owner, or undefined on success
  */
 async function takeState(stateDir: string, use: { brief?: boolean }): Promise<Owner | undefined> {
   return withLock(stateDir, () => {
-    const owner = livingOwner(stateDir);
+    const owner = runningOwner(stateDir);
     if (!owner) recordOwner(stateDir, { port: readOwner(stateDir)?.port ?? 0, starting: true, ...use });
     return owner;
   });
 }
 
-/** Longer than the lock is ever held: an older lock was left by a process that was killed. */
+/** Longer than any process keeps the lock: an older lock belongs to a killed process. */
 const STALE_LOCK_MS = 10_000;
 
 async function withLock<T>(stateDir: string, work: () => T): Promise<T> {
@@ -137,7 +139,7 @@ async function withLock<T>(stateDir: string, work: () => T): Promise<T> {
   }
 }
 
-/** @returns whether this call made it */
+/** @returns whether this call created the folder */
 function makeDir(path: string): boolean {
   try {
     mkdirSync(path);
@@ -160,8 +162,8 @@ export function forgetOwner(stateDir: string): void {
 }
 
 /**
- * Ends the workerd of an owner that was killed: it would hold the port and the database files, and continue to work.
- * The owner of the folder must be this process or dead.
+ * Kills the workerd of an owner that was killed. Otherwise it would keep the port and the database files, and continue
+ * to process jobs. The recorded owner must be this process or one that has ended.
  *
  * @returns pids that were killed
  */
@@ -180,8 +182,8 @@ export async function killOrphans(stateDir: string): Promise<number[]> {
 }
 
 /**
- * workerd has its entry address on its command line. Another project's workerd may have got the same port since, but
- * then the Node process that started it still runs, while ours does not.
+ * The command line of workerd contains its entry address. Another project's workerd may have the same port by now, but
+ * then the Node process that started it still runs.
  */
 function isOrphanOn(port: number, { command, parentPid }: ProcessInfo): boolean {
   if (!command.includes('workerd') || !`${command} `.includes(`--socket-addr=entry=127.0.0.1:${port} `)) return false;

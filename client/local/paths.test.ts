@@ -12,19 +12,19 @@ vi.mock('node:fs', async (original) => ({
 
 afterEach(() => vi.unstubAllEnvs());
 
-describe('a private folder that cannot be made', () => {
-  const moves = /ROLLCALL_STATE/;
-  const checkout = /\(EACCES\)\. The checkout must be writable by this user\.$/;
+describe('the error for a private folder that cannot be created', () => {
+  const stateAdvice = /ROLLCALL_STATE/;
+  const checkoutAdvice = /\(EACCES\)\. The checkout must be writable by this user\.$/;
 
-  it('names ROLLCALL_STATE if that variable names the folder', () => {
+  it('names ROLLCALL_STATE if that variable sets the folder', () => {
     vi.stubEnv('ROLLCALL_STATE', '/somewhere/else');
-    expect(() => makePrivateDir(defaultStateDir())).toThrow(moves);
-    expect(() => makePrivateDir(bundleCacheDir(projectDir))).toThrow(checkout);
-    expect(() => makePrivateDir(join(projectDir, '.wrangler', 'rollcall', 'oneshot-1'))).toThrow(checkout);
+    expect(() => makePrivateDir(defaultStateDir())).toThrow(stateAdvice);
+    expect(() => makePrivateDir(bundleCacheDir(projectDir))).toThrow(checkoutAdvice);
+    expect(() => makePrivateDir(join(projectDir, '.wrangler', 'rollcall', 'oneshot-1'))).toThrow(checkoutAdvice);
   });
 
   it('names the checkout otherwise', () => {
     vi.stubEnv('ROLLCALL_STATE', '');
-    expect(() => makePrivateDir(defaultStateDir())).toThrow(checkout);
+    expect(() => makePrivateDir(defaultStateDir())).toThrow(checkoutAdvice);
   });
 });

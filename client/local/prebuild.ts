@@ -1,4 +1,4 @@
-/** Builds the command and the bundles of the Workers, which the package contains in place of their sources. */
+/** Builds the command and the bundles of the Workers, which the package contains instead of their sources. */
 import { cpSync, rmSync } from 'node:fs';
 import { buildCommand } from '../cli/build.js';
 import { bundleWorkers } from './bundle.ts';

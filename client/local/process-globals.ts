@@ -1,8 +1,8 @@
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Runs code that installs signal handlers which end the process at once, as Miniflare and wrangler do, and removes
- * those handlers again. The caller decides what a signal means, and stops the service properly.
+ * Runs code and removes the signal handlers that it installs. Miniflare and wrangler install handlers that end the
+ * process at once, but the caller must stop the service properly.
  */
 export async function withoutSignalHandlers<T>(run: () => T | Promise<T>): Promise<T> {
   const before = SIGNALS.map((signal) => process.listeners(signal));
@@ -14,7 +14,7 @@ export async function withoutSignalHandlers<T>(run: () => T | Promise<T>): Promi
   return value;
 }
 
-/** Sets environment variables while `run` works; programs that are started later do not get them. */
+/** Sets environment variables during `run`, so that programs started later do not inherit them. */
 export async function withVariables<T>(
   variables: Readonly<Record<string, string>>,
   run: () => T | Promise<T>,

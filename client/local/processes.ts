@@ -4,17 +4,17 @@ import { readdirSync, readFileSync } from 'node:fs';
 export interface ProcessInfo {
   readonly pid: number;
   readonly parentPid: number;
-  /** Time of its start in the system's own form, for comparison only: a pid alone may be reused. */
+  /** Start time in the system's format, for comparison only: the system may reuse a pid. */
   readonly startedAt: string;
   readonly command: string;
 }
 
-/** All processes that this user may see. Empty where the system has neither /proc nor ps (Windows). */
+/** Lists the processes that this user may see. Empty where the system has neither /proc nor ps (Windows). */
 export function listProcesses(): ProcessInfo[] {
   return process.platform === 'linux' ? listFromProc() : listFromPs();
 }
 
-/** The process with this pid; undefined if there is none, or processes cannot be listed. */
+/** Finds the process with this pid; undefined if there is none or processes cannot be listed. */
 export function findProcess(pid: number): ProcessInfo | undefined {
   return process.platform === 'linux' ? readProc(pid) : listFromPs().find((entry) => entry.pid === pid);
 }
@@ -39,14 +39,14 @@ function listFromProc(): ProcessInfo[] {
 function readProc(pid: number): ProcessInfo | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is the name in brackets and may hold spaces: count from the last bracket. Field numbers:
+    // The second field is the name in brackets and may contain spaces: count from the last bracket. Field numbers:
     // proc(5).
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (fields[0] === 'Z') return undefined;
     const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
     return { pid, parentPid: Number(fields[1]), startedAt: fields[19], command };
   } catch {
-    return undefined; // it has ended
+    return undefined; // the process has ended
   }
 }
 

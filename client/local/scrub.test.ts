@@ -15,13 +15,13 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 }));
 
-const filesThatHold = (text: string): string[] =>
+const filesContaining = (text: string): string[] =>
   readdirSync(stateDir, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && readFileSync(join(entry.parentPath, entry.name)).includes(text))
     .map(({ name }) => name);
 
-/** Leaves jobs that have ended and whose data was erased when it expired. */
-async function leaveErasedJobs(): Promise<void> {
+/** Creates finished jobs whose data was erased when it expired. */
+async function createErasedJobs(): Promise<void> {
   const service = await startLocalService({ stateDir });
   const run = runSqlOn(service.db);
   await run("INSERT INTO accounts (id, name, created_at) VALUES ('a', 'a', 0)");
@@ -32,7 +32,7 @@ async function leaveErasedJobs(): Promise<void> {
        VALUES (?, 'a', 'diarize', 'succeeded', ?, 0, 0, ?)`,
       id,
       JSON.stringify({ url: ADDRESS, model: 'community-1' }),
-      // Rows of jobs that ended a month ago would be gone.
+      // The service deletes rows of jobs that ended a month ago.
       Date.now(),
     );
   }
@@ -40,9 +40,9 @@ async function leaveErasedJobs(): Promise<void> {
   await service.stop();
 }
 
-it('removes erased addresses from the files when a service starts, and keeps every row', async () => {
-  await leaveErasedJobs();
-  expect(filesThatHold(ADDRESS), 'what SQLite leaves').not.toEqual([]);
+it('removes erased addresses from the database files at the start, and keeps every row', async () => {
+  await createErasedJobs();
+  expect(filesContaining(ADDRESS), 'SQLite leaves erased data in its files').not.toEqual([]);
   const service = await startLocalService({ stateDir });
   try {
     const [row] = await runSqlOn(service.db)("SELECT COUNT(*) AS jobs FROM jobs WHERE request LIKE '%community-1%'");
@@ -50,5 +50,5 @@ it('removes erased addresses from the files when a service starts, and keeps eve
   } finally {
     await service.stop();
   }
-  expect(filesThatHold(ADDRESS)).toEqual([]);
+  expect(filesContaining(ADDRESS)).toEqual([]);
 }, 120_000);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { persistDir } from './paths.ts';
 
-/** Runs in a separate process, so that Node's warning of an experimental module is not shown. Needs Node 22.13. */
+/** Runs in a separate process, which hides Node's warning about an experimental module. Needs Node 22.13. */
 const SCRUB = `
 import { DatabaseSync } from 'node:sqlite';
 for (const file of process.argv.slice(1)) {
@@ -14,9 +14,9 @@ for (const file of process.argv.slice(1)) {
 }`;
 
 /**
- * Rewrites the database files of a service that is not running. SQLite leaves erased data, such as the address of a
- * recording, in free pages and in its log until it reuses them. D1 does not allow the pragma `secure_delete`, which
- * would prevent that.
+ * Rewrites the database files of a service that is not running. SQLite keeps erased data, such as the address of a
+ * recording, in free pages and in its log until it reuses them. The pragma `secure_delete` would prevent that, but D1
+ * does not allow it.
  *
  * @throws if Node has no SQLite, or the files cannot be rewritten
  */

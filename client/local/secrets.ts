@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { LocalStateError, writePrivateFile } from './paths.ts';
 
 export interface LocalSecrets {
-  /** Base64 of 32 random bytes: signs API keys and media tickets. */
+  /** Base64 of 32 random bytes; signs API keys and media tickets. */
   readonly signingKey: string;
   /** The API key that `npm start` prints; absent before the first start. */
   readonly localKey?: string;
 }
 
-/** Reads the secrets of a state folder; makes them the first time. */
+/** Reads the secrets of a state folder; creates them on the first call. */
 export function loadSecrets(stateDir: string): LocalSecrets {
   const path = join(stateDir, 'secrets.json');
   if (existsSync(path)) return readSecrets(path);
@@ -28,7 +28,7 @@ function readSecrets(path: string): LocalSecrets {
     if (!(error instanceof SyntaxError)) throw error;
   }
   throw new LocalStateError(
-    `${path} is damaged. Replace it by a good copy, or remove it: then all earlier keys become invalid.`,
+    `${path} is damaged. Replace it with a good copy, or remove it; without it all earlier keys are invalid.`,
   );
 }
 

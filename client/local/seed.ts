@@ -4,11 +4,11 @@ import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { isIntact, modelKey, modelPath, readManifest, remedyFor } from '../models/store.ts';
 
 /**
- * Puts the model files of the pack in use into the service's storage, under their hashes. Objects of the right size are
- * kept.
+ * Copies the model files of the pack in use to the service's storage, under their hashes. Keeps objects that have the
+ * right size.
  *
- * @returns keys of the objects written now
- * @throws if a file is missing or damaged; the message names the command that gets it
+ * @returns keys of the objects that this call wrote
+ * @throws if a file is missing or damaged; the message names the command that downloads it
  */
 export async function seedModels(bucket: R2Bucket, root: string): Promise<string[]> {
   const pack = packInUse(readManifest(root));
@@ -19,7 +19,8 @@ export async function seedModels(bucket: R2Bucket, root: string): Promise<string
     if (!isIntact(root, file)) {
       throw new Error(`models/${file.path} is missing or damaged. ${remedyFor(pack, [file])}`);
     }
-    await bucket.put(key, new Uint8Array(readFileSync(modelPath(root, file)))); // Miniflare's proxy takes no Buffer
+    // Miniflare's proxy does not accept a Buffer.
+    await bucket.put(key, new Uint8Array(readFileSync(modelPath(root, file))));
     written.push(key);
   }
   return written;

@@ -15,10 +15,10 @@ import { Supervisor } from './supervisor.ts';
 import { WATCHDOG_TIMES, type WatchdogTimes } from './watchdog.ts';
 import { checkWorkerd } from './workerd-program.ts';
 
-/** Cron expression of the wrangler files; workerd never fires it by itself. */
+/** Cron expression of the wrangler files; workerd does not fire it. */
 const SWEEP_CRON = '*/5 * * * *';
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
-/** Makes the Workers send all outstanding messages again: the queues were in the memory of the previous process. */
+/** Makes the Workers send all outstanding messages again, because the previous process had the queues in memory. */
 const BOOT_CRON = '@boot';
 
 const LOCAL_VARS = { ALLOW_LOOPBACK: '1' };
@@ -31,27 +31,26 @@ function engineVariables(): Record<string, string> {
 export interface LocalServiceOptions {
   /** Folder for the databases, objects, secrets and the log of this service. */
   readonly stateDir: string;
-  /** 0 (the default) takes a free one. */
+  /** 0 (the default) selects a free port. */
   readonly port?: number;
-  /** Variables of all Workers in place of those of their wrangler files. */
+  /** Variables of all Workers; they override those of the wrangler files. */
   readonly vars?: Record<string, string>;
   /** Repository with wrangler.toml, migrations/ and models/; this one by default. */
   readonly root?: string;
   /** Opens workerd's inspector on this port, for measurements. */
   readonly inspectorPort?: number;
   /**
-   * Another Worker in the same workerd, for measurements: an ES module, and the route (`*` + path) under which it
-   * answers.
+   * Another Worker in the same workerd, for measurements: an ES module and its route (`*` + path).
    */
   readonly beside?: { readonly script: string; readonly route: string };
-  /** Gets what the Workers write to their log, line by line as workerd prints it. */
+  /** Receives the Workers' log, line by line. */
   readonly onLog?: (text: string) => void;
-  /** Gets faults in spite of which the service continues; by default they go to the standard error. */
+  /** Receives faults in spite of which the service continues; the default writes them to stderr. */
   readonly onWarning?: (message: string) => void;
   /**
-   * Called when workerd keeps crashing in spite of restarts; then the service has ended and can be started again.
+   * Called when workerd keeps crashing in spite of restarts. The service has then ended and can be started again.
    */
-  readonly onDeath?: () => void;
+  readonly onRuntimeLost?: () => void;
   /** Shorter times for tests. */
   readonly watchdogTimes?: Partial<WatchdogTimes>;
 }
@@ -61,7 +60,7 @@ export interface LocalService {
   readonly url: string;
   readonly port: number;
   readonly signingKey: string;
-  /** The current runtime's; read it for each use, since a restart replaces it. */
+  /** Database of the current runtime. Read it for each use, because a restart replaces it. */
   readonly db: D1Database;
   readonly bucket: R2Bucket;
   /** Fires the scheduled handlers and waits for them. */
@@ -70,12 +69,11 @@ export interface LocalService {
 }
 
 /**
- * Starts the whole service on this machine: its Workers in workerd with local D1, R2, Queues and Durable Objects.
- * Cleans up after a service that was killed with this state folder. A runtime that hangs or ends is replaced. In both
- * cases, jobs continue.
+ * Starts the service on this machine: its Workers in workerd with local D1, R2, Queues and Durable Objects. Cleans up
+ * after a killed service on this state folder, and replaces a runtime that hangs or ends. In both cases, jobs continue.
  *
- * @throws LocalServiceBusy when another process has the port or the state folder, LocalStateError where workerd does
- *   not run
+ * @throws LocalServiceBusy when another process has the port or the state folder, LocalStateError if workerd does not
+ *   run on this system
  */
 export async function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
   const root = options.root ?? projectDir;
@@ -97,7 +95,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       stateDir,
       port,
       inspectorPort: options.inspectorPort,
-      workers: [...bundled.map((worker) => withVars(worker, signingKey, vars)), ...besides(options)],
+      workers: [...bundled.map((worker) => withVars(worker, signingKey, vars)), ...extraWorkers(options)],
       scheduled: bundled.filter(({ sweeps }) => sweeps).map((worker) => worker.options.name),
       writeLog: log.write,
       blockingLimitMs: times.silence,
@@ -120,7 +118,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       resend: (runtime) => runCron(runtime, BOOT_CRON),
       times,
       warn: log.warn,
-      onGivenUp: () => options.onDeath?.(),
+      onGivenUp: () => options.onRuntimeLost?.(),
     });
     const run: RunSql = async (sql, ...params) => runSqlOn((await supervisor.ready()).db)(sql, ...params);
     const control = await serveDatabase(run);
@@ -167,7 +165,7 @@ function withVars({ options }: BundledWorker, signingKey: string, vars: Record<s
   return { ...options, bindings } as WorkerOptions;
 }
 
-function besides({ beside }: LocalServiceOptions): WorkerOptions[] {
+function extraWorkers({ beside }: LocalServiceOptions): WorkerOptions[] {
   return beside ? [{ name: 'beside', modules: true, script: beside.script, routes: [beside.route] }] : [];
 }
 
@@ -176,13 +174,15 @@ const lineOf = (event: string, message: string, level = 'error'): string =>
 
 function openLog(path: string, { onLog, onWarning }: LocalServiceOptions) {
   const showWarning = onWarning ?? ((message: string) => void process.stderr.write(`${message}\n`));
-  const file = openLogFile(path, (why) => showWarning(`warning: the log cannot be written and is given up: ${why}`));
+  const file = openLogFile(path, (why) =>
+    showWarning(`warning: the log cannot be written (${why}). The service continues without it.`),
+  );
   return {
     write(text: string): void {
       file.write(text);
       onLog?.(text);
     },
-    /** Not through `onLog`, which may go to the same terminal as the warnings. */
+    /** Does not call `onLog`, whose output may go to the same terminal as the warnings. */
     warn(message: string): void {
       file.write(lineOf('watchdog', message, 'warn'));
       showWarning(message);

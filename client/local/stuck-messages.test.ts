@@ -11,8 +11,8 @@ let storage: Awaited<ReturnType<typeof startStorage>>;
 let waiting: () => Promise<string[]>;
 beforeAll(async () => {
   storage = await startStorage();
-  const ask = waitingMessagesOf(storage.db as unknown as D1Database);
-  waiting = async () => (await ask()).map(({ queue, id }) => `${queue} ${id}`);
+  const query = waitingMessagesOf(storage.db as unknown as D1Database);
+  waiting = async () => (await query()).map(({ queue, id }) => `${queue} ${id}`);
 });
 afterAll(() => storage.stop());
 beforeEach(() => storage.db.prepare('DELETE FROM outbox').run());
@@ -33,12 +33,12 @@ async function insert(id: string, { queue = 'jobs', starts = 0, dueIn = -10 * MI
     .run();
 }
 
-/** The lease of a message that waits in its queue, which should have handed it out a minute ago. */
+/** Lease of a message that its queue should have delivered a minute ago. */
 const QUEUED = { leaseIn: 14 * MINUTE };
-/** The lease of a step that runs. */
-const IN_WORK = { starts: 1, leaseIn: 50 * SECOND };
+/** Lease of a running step. */
+const RUNNING = { starts: 1, leaseIn: 50 * SECOND };
 
-it('lists messages that were sent and never begun, the oldest first', async () => {
+it('lists messages that were sent and never started, the oldest first', async () => {
   await insert('second', { leaseIn: 14 * MINUTE });
   await insert('first', { leaseIn: 13 * MINUTE });
   await insert('other', { queue: 'ingest', leaseIn: 14 * MINUTE });
@@ -51,44 +51,44 @@ it('lists a message that was never sent, and one whose retry is due', async () =
   expect(await waiting()).toEqual(['jobs unsent', 'jobs retry']);
 });
 
-it('does not list messages that are not due or were put back for later', async () => {
+it('omits messages that are not due or were postponed', async () => {
   await insert('webhook', { queue: 'webhooks', dueIn: 5 * MINUTE, leaseIn: 20 * MINUTE });
   await insert('put back', { queue: 'ingest', leaseIn: 15 * MINUTE + 30 * SECOND });
   await insert('retry', { starts: 1, leaseIn: 15 * MINUTE + 30 * SECOND });
   expect(await waiting()).toEqual([]);
 });
 
-it('lists nothing of a queue in which the shards of a job run, or a step waits for its turn', async () => {
+it('lists nothing of a queue while shards run or a step waits for the mutex', async () => {
   await insert('other', { queue: 'priority', ...QUEUED });
   expect(await waiting()).toEqual(['priority other']);
   await insert('job/analyse', { queue: 'priority', leaseIn: 50 * SECOND });
   expect(await waiting()).toEqual([]);
 });
 
-it('lists nothing of the queue of jobs while a step runs, however long', async () => {
+it('lists nothing of the jobs queue while a step runs', async () => {
   await insert('waits', QUEUED);
-  await insert('in work', IN_WORK);
+  await insert('in work', RUNNING);
   expect(await waiting()).toEqual([]);
   await outboxOf(storage.db).settle('in work');
   expect(await waiting()).toEqual(['jobs waits']);
 });
 
-it('does not list a step whose lease has expired: the sweep sends it again', async () => {
+it('omits a step whose lease has expired, because the sweep sends it again', async () => {
   await insert('waits', QUEUED);
   await insert('lost', { starts: 1, leaseIn: -SECOND });
   expect(await waiting()).toEqual(['jobs waits']);
 });
 
-it('lists nothing of a queue whose batch waits for a slow server', async () => {
+it('lists nothing of a queue while its batch waits for a slow server', async () => {
   await insert('recording', { queue: 'ingest', ...QUEUED });
   await insert('webhook', { queue: 'webhooks', ...QUEUED });
   expect(await waiting()).toEqual(['ingest recording', 'webhooks webhook']);
-  await insert('recording in work', { queue: 'ingest', ...IN_WORK });
+  await insert('recording in work', { queue: 'ingest', ...RUNNING });
   await insert('webhook in work', { queue: 'webhooks', starts: 1, leaseIn: 12 * MINUTE });
   expect(await waiting()).toEqual([]);
 });
 
-it('lists nothing after an error of the database', async () => {
+it('lists nothing after a database error', async () => {
   await storage.db.prepare('ALTER TABLE outbox RENAME TO away').run();
   expect(await waiting()).toEqual([]);
   await storage.db.prepare('ALTER TABLE away RENAME TO outbox').run();

@@ -1,27 +1,27 @@
 import type { D1Database } from '@cloudflare/workers-types';
 import { LEASE_MS, QUEUE_LEASE_MS } from '../../src/jobs/dispatch.ts';
 
-/** A message that its queue should have handed out by now. */
+/** A message that its queue should have delivered by now. */
 export interface WaitingMessage {
   readonly queue: string;
   /** Id of its outbox row. */
   readonly id: string;
-  /** Changes whenever the message is begun, put back or sent again. */
+  /** Changes when the message is started, postponed or sent again. */
   readonly state: string;
 }
 
-/** More than one, because this version of the service may not be able to read the first. */
+/** More than one, because this version of the service may be unable to read the first. */
 const MESSAGES_PER_QUEUE = 20;
 /**
- * A step that runs, or waits for its turn in the isolate, renews its lease to LEASE_MS from now. Longer leases belong
- * to messages that wait in a queue.
+ * A step that runs or waits for the mutex of the isolate renews its lease to LEASE_MS from now. Longer leases belong to
+ * messages that wait in a queue.
  */
 const LONGEST_WORK_LEASE_MS = LEASE_MS + 1000;
 
 /**
- * The oldest messages that wait in each queue of which no step runs. Every send, retry and put-back sets the lease to
- * QUEUE_LEASE_MS after the moment at which the queue should hand the message out, so that this moment can be read from
- * the row. A webhook's lease is as long while it is delivered as in its queue, so only webhooks that were never begun
+ * Selects the oldest waiting messages of each queue that has no running step. Every send, retry and postponement sets
+ * the lease to QUEUE_LEASE_MS after the time at which the queue should deliver the message, so the row implies that
+ * time. A webhook has the same lease in its queue and during its delivery, so only webhooks that were never started
  * count as waiting. The row of an analysis represents its shards: the job's object renews its lease while they run.
  */
 const QUERY = `
@@ -45,11 +45,10 @@ SELECT queue, id, starts || ' ' || lease_until AS state
 FROM ranked WHERE place <= ${MESSAGES_PER_QUEUE} ORDER BY queue, place`;
 
 /**
- * Prepares the query for messages that wait too long if they do not change. Preparing blocks this process and a call
- * does not, so the call is safe with a runtime that may hang.
+ * Prepares the query for the waiting messages. Preparing blocks this process; a call does not, so it is safe with a
+ * runtime that may hang.
  *
- * @returns the oldest messages of each queue, oldest first; none after an error of the database, which is an answer,
- *   too
+ * @returns the oldest messages of each queue, oldest first; none after a database error, since the runtime has answered
  */
 export function waitingMessagesOf(db: D1Database): () => Promise<WaitingMessage[]> {
   const statement = db.prepare(QUERY);

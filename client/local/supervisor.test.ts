@@ -4,12 +4,12 @@ import type { LocalRuntime, RuntimeEnd } from './local-runtime.ts';
 import { Supervisor, type SupervisorOptions } from './supervisor.ts';
 import { WATCHDOG_TIMES } from './watchdog.ts';
 
-/** A runtime that a test can end or make silent. */
+/** A runtime that a test can end or make unresponsive. */
 class FakeRuntime implements LocalRuntime {
   readonly db = {} as D1Database;
   readonly bucket = {} as R2Bucket;
   answers = true;
-  #settle: (how: RuntimeEnd) => void = () => {};
+  #settle: (reason: RuntimeEnd) => void = () => {};
   readonly ended = new Promise<RuntimeEnd>((done) => (this.#settle = done));
   readonly runScheduled = async (): Promise<string> => 'ok';
 
@@ -17,8 +17,8 @@ class FakeRuntime implements LocalRuntime {
     return this.answers ? Promise.resolve([]) : new Promise(() => {});
   }
 
-  async end(how: RuntimeEnd = 'ended'): Promise<void> {
-    this.#settle(how);
+  async end(reason: RuntimeEnd = 'ended'): Promise<void> {
+    this.#settle(reason);
   }
 }
 
@@ -26,7 +26,7 @@ let runtimes: FakeRuntime[];
 let warnings: string[];
 let givenUp: number;
 let supervisor: Supervisor;
-/** Starts a supervisor; a test may replace what it does. */
+/** Starts a supervisor; a test may override its options. */
 const supervise = (options: Partial<SupervisorOptions> = {}): Promise<void> => {
   supervisor = new Supervisor({
     async start() {
@@ -56,40 +56,40 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-it('replaces a runtime that died, with a warning; callers wait for the new one', async () => {
+it('replaces a crashed runtime with a warning, and lets callers wait for the new one', async () => {
   await supervise();
   expect(await supervisor.ready()).toBe(runtimes[0]);
-  await runtimes[0].end('died');
+  await runtimes[0].end('crashed');
   await pass(0);
   const ready = supervisor.ready();
   await pass(1);
   expect(await ready).toBe(runtimes[1]);
   expect(warnings).toEqual([
     'warning: the local runtime (workerd) ended unexpectedly and is restarted. ' +
-      'Nothing is lost: jobs continue. Live streams and open requests are cut off.',
+      'Jobs continue without loss. Live streams and open requests are disconnected.',
   ]);
 });
 
-it('gives up at the fourth death within ten minutes', async () => {
+it('gives up at the fourth crash within ten minutes', async () => {
   await supervise();
-  for (let death = 0; death < 4; death++) {
+  for (let crash = 0; crash < 4; crash++) {
     expect(givenUp).toBe(0);
-    await last().end('died');
+    await last().end('crashed');
     await pass(60);
   }
   expect([givenUp, runtimes.length]).toEqual([1, 4]);
 });
 
-it('does not give up if deaths are rare', async () => {
+it('does not give up if crashes are rare', async () => {
   await supervise();
-  for (let death = 0; death < 10; death++) {
-    await last().end('died');
+  for (let crash = 0; crash < 10; crash++) {
+    await last().end('crashed');
     await pass(300);
   }
   expect([givenUp, runtimes.length]).toEqual([0, 11]);
 });
 
-it('replaces a runtime that hangs, without a limit', async () => {
+it('replaces a hanging runtime any number of times', async () => {
   await supervise();
   for (let round = 1; round <= 5; round++) {
     last().answers = false;
@@ -101,7 +101,7 @@ it('replaces a runtime that hangs, without a limit', async () => {
   expect(warnings).toHaveLength(5);
 });
 
-it('replaces a runtime that a blocking call found hung', async () => {
+it('replaces a runtime in which a call blocked for too long', async () => {
   await supervise();
   await last().end('hung');
   await pass(1);
@@ -109,7 +109,7 @@ it('replaces a runtime that a blocking call found hung', async () => {
   expect(warnings).toEqual([expect.stringContaining('did not answer for 60 s and is restarted')]);
 });
 
-it('tries a restart that fails again', async () => {
+it('repeats a restart that fails', async () => {
   let failures = 0;
   await supervise({
     async start() {
@@ -118,22 +118,22 @@ it('tries a restart that fails again', async () => {
       return last();
     },
   });
-  await last().end('died');
+  await last().end('crashed');
   await pass(10);
   expect(await supervisor.ready()).toBe(runtimes[1]);
   expect(warnings.filter((text) => text.includes('did not start (the port is taken)'))).toHaveLength(2);
 });
 
-it('does not restart a runtime that Ctrl-C ended shortly before the stop', async () => {
+it('does not restart a runtime that ended shortly before the stop', async () => {
   await supervise();
-  await last().end('died');
+  await last().end('crashed');
   await supervisor.stop();
   await pass(60);
   expect([warnings, givenUp, runtimes.length]).toEqual([[], 0, 1]);
 });
 
 describe('the first start', () => {
-  it('throws the error of the preparation', async () => {
+  it('throws the error of `prepare`', async () => {
     await expect(supervise({ prepare: () => Promise.reject(new Error('no model')) })).rejects.toThrow('no model');
   });
 
@@ -160,7 +160,7 @@ it('aborts a start when it is stopped', async () => {
       return new Promise((_done, refuse) => signal.addEventListener('abort', () => refuse(new Error('stopped'))));
     },
   });
-  await last().end('died');
+  await last().end('crashed');
   await pass(10);
   expect(runtimes).toHaveLength(2);
   await supervisor.stop();

@@ -2,10 +2,10 @@ import { pause } from '../sdk/pause.ts';
 import type { LocalRuntime } from './local-runtime.ts';
 import { type RestartReason, Watchdog, type WatchdogTimes } from './watchdog.ts';
 
-/** The supervisor gives up after more deaths and failed starts than this within FAILURES_MS. */
+/** The supervisor gives up after more crashes and failed starts than this within FAILURES_MS. */
 const MOST_FAILURES = 3;
 const FAILURES_MS = 10 * 60_000;
-/** Ctrl-C reaches workerd too, maybe before this process: time to wait for the stop that explains a death. */
+/** Ctrl-C may reach workerd before this process: time to wait for a stop after workerd ended. */
 const INTERRUPT_MS = 300;
 /** Pause after a failed start. */
 const RETRY_MS = 1000;
@@ -13,17 +13,17 @@ const RETRY_MS = 1000;
 export interface SupervisorOptions {
   /** @param signal aborts the start */
   start(signal: AbortSignal): Promise<LocalRuntime>;
-  /** Makes a runtime ready for work: migrations, models, lost messages. */
+  /** Prepares a runtime: migrations, models, lost messages. */
   prepare(runtime: LocalRuntime): Promise<void>;
   /** Sends all outstanding messages again. */
   resend(runtime: LocalRuntime): Promise<void>;
   readonly times: WatchdogTimes;
   warn(message: string): void;
-  /** The runtime keeps ending, and is not started again. */
+  /** Called when the runtime keeps crashing and is not started again. */
   onGivenUp(): void;
 }
 
-/** Keeps a runtime running: one that hangs, ends or stops handing out messages is replaced. */
+/** Keeps a runtime running: replaces one that hangs, ends or stops delivering messages. */
 export class Supervisor {
   readonly #stopping = new AbortController();
   readonly #ignored = new Set<string>();
@@ -40,13 +40,13 @@ export class Supervisor {
     return this.#runtime;
   }
 
-  /** The current runtime, after the end of a restart if there is one. */
+  /** Returns the current runtime; waits for the end of a restart. */
   async ready(): Promise<LocalRuntime> {
     await this.#restarting;
     return this.runtime;
   }
 
-  /** @throws what the first start throws */
+  /** @throws the error of the first start */
   async start(): Promise<void> {
     for (let count = 1; ; count++) {
       try {
@@ -74,15 +74,15 @@ export class Supervisor {
     const { start, prepare, resend, times, warn } = this.options;
     const runtime = await start(this.#stopping.signal);
     this.#runtime = runtime;
-    const life: { state: 'preparing' | 'hung' | 'up' | 'replaced' } = { state: 'preparing' };
+    const run: { state: 'preparing' | 'hung' | 'up' | 'replaced' } = { state: 'preparing' };
     const replace = (work: () => Promise<void>): void => {
-      if (life.state !== 'up') return;
-      life.state = 'replaced';
+      if (run.state !== 'up') return;
+      run.state = 'replaced';
       this.#afterRestart(work);
     };
     const restart = (reason: RestartReason): void => {
-      if (life.state === 'preparing') {
-        life.state = 'hung';
+      if (run.state === 'preparing') {
+        run.state = 'hung';
         void runtime.end();
       }
       replace(() => this.#restart(describe(reason, times)));
@@ -90,29 +90,29 @@ export class Supervisor {
     const watched = {
       probe: () => runtime.waitingMessages(),
       resend: (queue: string) => {
-        warn(`warning: the queue "${queue}" handed out no message for ${seconds(times.queue)}. ${RESENT}`);
+        warn(`warning: the queue "${queue}" delivered no message for ${seconds(times.queue)}. ${RESENT}`);
         return resend(runtime);
       },
       restart,
     };
     const watchdog = new Watchdog(watched, times, this.#ignored);
     this.#watchdog = watchdog;
-    void runtime.ended.then((how) => {
+    void runtime.ended.then((end) => {
       watchdog.end();
-      if (how === 'hung') restart({ kind: 'silence' });
-      if (how === 'died') replace(() => this.#afterDeath());
+      if (end === 'hung') restart({ kind: 'silence' });
+      if (end === 'crashed') replace(() => this.#afterCrash());
     });
     try {
       await prepare(runtime);
     } catch (error) {
       watchdog.end();
       await runtime.end();
-      throw life.state === 'hung' ? new RuntimeHung('it does not answer') : error;
+      throw run.state === 'hung' ? new RuntimeHung('it does not answer') : error;
     }
-    life.state = 'up';
+    run.state = 'up';
   }
 
-  /** Starts a restart after the end of a current one. */
+  /** Starts a restart when the current one has ended. */
   #afterRestart(work: () => Promise<void>): void {
     const restarting = (this.#restarting ?? Promise.resolve()).then(work).finally(() => {
       if (this.#restarting === restarting) this.#restarting = undefined;
@@ -120,7 +120,7 @@ export class Supervisor {
     this.#restarting = restarting;
   }
 
-  async #afterDeath(): Promise<void> {
+  async #afterCrash(): Promise<void> {
     await pause(INTERRUPT_MS, this.#stopping.signal);
     if (this.#isStopping) return;
     if (!this.#mayRetry()) return this.options.onGivenUp();
@@ -137,14 +137,14 @@ export class Supervisor {
       } catch (error) {
         if (this.#isStopping) return;
         if (!this.#mayRetry()) return this.options.onGivenUp();
-        const why = error instanceof Error ? error.message : String(error);
-        this.options.warn(`warning: the local runtime (workerd) did not start (${why}). Another start is tried.`);
+        const reason = error instanceof Error ? error.message : String(error);
+        this.options.warn(`warning: the local runtime (workerd) did not start (${reason}). It is started again.`);
         await pause(RETRY_MS, this.#stopping.signal);
       }
     }
   }
 
-  /** Counts a failure. @returns whether another start may be tried */
+  /** Counts a failure. @returns whether another start is allowed */
   #mayRetry(): boolean {
     const now = Date.now();
     while (this.#failures.length > 0 && now - this.#failures[0] > FAILURES_MS) this.#failures.shift();
@@ -155,14 +155,14 @@ export class Supervisor {
 
 class RuntimeHung extends Error {}
 
-const RESENT = 'All outstanding messages are sent again; nothing is lost.';
-const JOBS_CONTINUE = 'Nothing is lost: jobs continue. Live streams and open requests are cut off.';
+const RESENT = 'All outstanding messages are sent again, without loss.';
+const JOBS_CONTINUE = 'Jobs continue without loss. Live streams and open requests are disconnected.';
 
 function describe(reason: RestartReason, times: WatchdogTimes): string {
   const what =
     reason.kind === 'silence'
       ? `the local runtime (workerd) did not answer for ${seconds(times.silence)} and is restarted`
-      : `the queue "${reason.queue}" still hands out no message, so the local runtime (workerd) is restarted`;
+      : `the queue "${reason.queue}" still delivers no message, so the local runtime (workerd) is restarted`;
   return `warning: ${what}. ${JOBS_CONTINUE}`;
 }
 

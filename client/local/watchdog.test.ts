@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { WaitingMessage } from './stuck-messages.ts';
 import { type RestartReason, WATCHDOG_TIMES, Watchdog } from './watchdog.ts';
 
-/** A runtime whose answers a test sets. */
+/** A runtime with answers set by the test. */
 class FakeRuntime {
   answer: 'nothing' | 'error' | WaitingMessage[] = [];
   /** Milliseconds before each answer. */
@@ -38,7 +38,7 @@ const watch = (): void => {
   watchdog = new Watchdog(runtime, WATCHDOG_TIMES, ignored);
 };
 const pass = (seconds: number): Promise<unknown> => vi.advanceTimersByTimeAsync(seconds * 1000);
-/** The clock continues and no timer fires, as in a laptop's sleep. */
+/** Advances the clock without firing timers, like the sleep of a laptop. */
 const sleep = (seconds: number): void => void vi.setSystemTime(Date.now() + seconds * 1000);
 
 beforeEach(() => {
@@ -53,7 +53,7 @@ afterEach(() => {
 });
 
 describe('a runtime that does not answer', () => {
-  it.each(['nothing', 'error'] as const)('is restarted after 60 s, once (%s)', async (answer) => {
+  it.each(['nothing', 'error'] as const)('is restarted once after 60 s (answer: %s)', async (answer) => {
     await pass(300);
     runtime.answer = answer;
     await pass(59);
@@ -62,13 +62,13 @@ describe('a runtime that does not answer', () => {
     expect(runtime.restarts).toEqual([{ kind: 'silence' }]);
   });
 
-  it('is left alone while it answers slowly', async () => {
+  it('is not restarted while it answers slowly', async () => {
     runtime.delayMs = 45_000;
     await pass(600);
     expect(runtime.restarts).toEqual([]);
   });
 
-  it('gets 60 s after the machine slept', async () => {
+  it('has another 60 s after the machine slept', async () => {
     runtime.answer = 'nothing';
     await pass(50);
     sleep(3600);
@@ -78,7 +78,7 @@ describe('a runtime that does not answer', () => {
     expect(runtime.restarts).toEqual([{ kind: 'silence' }]);
   });
 
-  it('is left alone after the watchdog has ended', async () => {
+  it('is not restarted after the watchdog has ended', async () => {
     runtime.answer = 'nothing';
     watchdog.end();
     await pass(600);
@@ -87,7 +87,7 @@ describe('a runtime that does not answer', () => {
 });
 
 describe('a queue', () => {
-  it('has its messages sent again after 60 s without a change, and a restart 30 s later', async () => {
+  it('causes a resend after 60 s without a change, and a restart 30 s later', async () => {
     runtime.answer = [plan('a'), plan('b')];
     runtime.onResend = () => {
       runtime.answer = [plan('a', '0 2'), plan('b', '0 2')]; // with new leases
@@ -114,7 +114,7 @@ describe('a queue', () => {
     expect(runtime.restarts).toEqual([]);
   });
 
-  it('is left alone while messages are handed out, however many wait', async () => {
+  it('causes no resend while it delivers messages', async () => {
     for (let round = 0; round < 20; round++) {
       runtime.answer = [plan(`job ${round}`), plan(`job ${round + 1}`), shard('long', `0 ${round}`)];
       await pass(50);
@@ -122,7 +122,7 @@ describe('a queue', () => {
     expect(runtime.resends).toEqual([]);
   });
 
-  it('is stuck 60 s after its last step ended', async () => {
+  it('causes a resend 60 s after its last step ended', async () => {
     runtime.answer = [shard('a')];
     await pass(50);
     runtime.answer = []; // a step runs
@@ -134,7 +134,7 @@ describe('a queue', () => {
     expect(runtime.resends).toEqual(['jobs']);
   });
 
-  it('gets another 60 s after the machine slept', async () => {
+  it('has another 60 s after the machine slept', async () => {
     runtime.answer = [plan('a')];
     await pass(50);
     sleep(3600);
@@ -144,7 +144,7 @@ describe('a queue', () => {
     expect(runtime.resends).toEqual(['ingest']);
   });
 
-  it('causes one restart for a message that a restart does not help, and further ones for others', async () => {
+  it('causes one restart for each message that a restart does not help', async () => {
     runtime.answer = [plan('unreadable')];
     await pass(120);
     expect(runtime.restarts).toHaveLength(1);
@@ -156,7 +156,7 @@ describe('a queue', () => {
     expect(runtime.restarts).toHaveLength(2);
   });
 
-  it('does not wait for a resend that does not end', async () => {
+  it('causes a restart when the resend does not end', async () => {
     runtime.answer = [plan('a')];
     runtime.resend = () => new Promise(() => {});
     await pass(200);

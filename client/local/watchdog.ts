@@ -2,13 +2,13 @@ import type { WaitingMessage } from './stuck-messages.ts';
 
 /** All in milliseconds. */
 export interface WatchdogTimes {
-  /** Between two probes. */
+  /** Interval of the probes. */
   readonly probe: number;
-  /** A runtime that answers no probe for this long hangs. */
+  /** Time without an answer after which a runtime counts as hung. */
   readonly silence: number;
-  /** A queue whose oldest message has not changed for this long is stuck. */
+  /** Time without a change of its oldest message after which a queue counts as stuck. */
   readonly queue: number;
-  /** After a resend, the queue has this long to hand something out. */
+  /** Time within which the queue must deliver a message after a resend. */
   readonly resend: number;
 }
 
@@ -17,7 +17,7 @@ export const WATCHDOG_TIMES: WatchdogTimes = { probe: 10_000, silence: 60_000, q
 export type RestartReason = { readonly kind: 'silence' } | { readonly kind: 'queue'; readonly queue: string };
 
 export interface WatchedRuntime {
-  /** The waiting messages of each queue, the oldest first. Pending until the runtime answers. */
+  /** Returns the waiting messages of each queue, the oldest first. Pending until the runtime answers. */
   probe(): Promise<readonly WaitingMessage[]>;
   /** Sends all outstanding messages again. */
   resend(queue: string): Promise<void>;
@@ -26,8 +26,8 @@ export interface WatchedRuntime {
 }
 
 /**
- * Watches a runtime until it must be replaced, because it does not answer, or one of its queues hands out nothing even
- * after a resend. Time in which this process was suspended, as in a laptop's sleep, does not count.
+ * Watches a runtime until it must be replaced: when it does not answer, or one of its queues delivers nothing even
+ * after a resend. Time in which this process was suspended, such as the sleep of a laptop, does not count.
  *
  * @param ignored ids of messages for which a restart did not help; shared by the watchdogs of one service
  */
@@ -53,7 +53,7 @@ export class Watchdog {
     clearInterval(this.#timer);
   }
 
-  /** Resets all timeouts when the timer fires late: this process was suspended, so the silence proves nothing. */
+  /** Returns the time. Resets all timeouts when the timer fires late, because this process was suspended. */
   #now(): number {
     const now = Date.now();
     const elapsed = now - this.#seenAt;
@@ -71,7 +71,7 @@ export class Watchdog {
     else this.#restart({ kind: 'silence' });
   }
 
-  /** Probes overlap: a runtime that takes 30 s for each answer is slow and not hung. */
+  /** Probes may overlap: a runtime that takes 30 s for each answer is slow but not hung. */
   async #probe(): Promise<void> {
     const waiting = await this.runtime.probe().catch(() => undefined);
     if (this.#isEnded || waiting === undefined) return;
@@ -103,8 +103,8 @@ export class Watchdog {
 
   async #resend(queue: string): Promise<void> {
     this.#isResending = true;
-    const patience = new Promise((end) => setTimeout(end, this.times.resend).unref());
-    await Promise.race([this.runtime.resend(queue).catch(() => {}), patience]);
+    const timeout = new Promise((end) => setTimeout(end, this.times.resend).unref());
+    await Promise.race([this.runtime.resend(queue).catch(() => {}), timeout]);
     this.#isResending = false;
     this.#queues.clear();
     this.#queues.set(queue, new QueueWatch(undefined, this.#now()));
@@ -121,8 +121,8 @@ class QueueWatch {
   readonly resent: boolean;
 
   /**
-   * @param message undefined after a resend, which changes all messages: the next one seen takes its place
-   * @param since when it was first seen; moved forward by a suspension
+   * @param message undefined after a resend, which changes all messages: then the next message is watched
+   * @param since time of its first probe, milliseconds; a suspension moves it forward
    */
   constructor(
     private message: WaitingMessage | undefined,
@@ -131,7 +131,7 @@ class QueueWatch {
     this.resent = message === undefined;
   }
 
-  /** Whether this is the message, unchanged: the queue has handed out nothing. */
+  /** Whether this is the same message, unchanged: then the queue has delivered nothing. */
   isAt(message: WaitingMessage): boolean {
     this.message ??= message;
     return this.message.id === message.id && this.message.state === message.state;

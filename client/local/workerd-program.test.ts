@@ -17,7 +17,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Makes an executable in place of workerd. */
+/** Writes an executable that replaces workerd. */
 function program(text: string): string {
   const path = join(folder, 'workerd');
   writeFileSync(path, text);
@@ -27,7 +27,7 @@ function program(text: string): string {
 
 const OLD_LIBRARY =
   '#!/bin/sh\necho "workerd: libc.so.6: version \\`GLIBC_2.35\' not found (required by workerd)" >&2\nexit 1\n';
-/** As on a system with musl as C library: the file exists, its loader does not. */
+/** Simulates a system with musl as C library: the file exists, but its loader does not. */
 const OTHER_LIBRARY = '#!/nowhere/ld-linux-x86-64.so.2\n';
 
 describe('a system on which workerd does not run', () => {
@@ -60,7 +60,7 @@ it('passes the check where workerd runs', async () => {
 
 const V8_FLAGS_VARIABLE = 'MINIFLARE_WORKERD_V8_FLAGS';
 
-/** Starts workerd and returns its answer; the error contains its complaints. */
+/** Starts workerd. @returns its answer @throws an error with its output */
 async function answerOfWorkerd(): Promise<string> {
   const script = 'export default { fetch: () => new Response("runs") };';
   const miniflare = new Miniflare({ modules: true, script, log: new Log(LogLevel.NONE), handleRuntimeStdio: () => {} });
@@ -72,7 +72,7 @@ async function answerOfWorkerd(): Promise<string> {
   }
 }
 
-it('workerd accepts the flags', async () => {
+it('sets flags that workerd accepts', async () => {
   const flags = await withV8Flags(async () => {
     expect(await answerOfWorkerd()).toBe('runs');
     return process.env[V8_FLAGS_VARIABLE];
@@ -81,18 +81,18 @@ it('workerd accepts the flags', async () => {
   expect(process.env[V8_FLAGS_VARIABLE]).toBeUndefined();
 });
 
-it('workerd refuses unknown flags', async () => {
+it('reports the error of workerd about an unknown flag of the user', async () => {
   vi.stubEnv(V8_FLAGS_VARIABLE, '--no-concurrent-nonsense');
   await expect(withV8Flags(answerOfWorkerd)).rejects.toThrow('unrecognized V8 flag');
 });
 
-it('keeps flags of the user', async () => {
+it('keeps the flags of the user', async () => {
   vi.stubEnv(V8_FLAGS_VARIABLE, '--max-lazy');
   expect(await withV8Flags(async () => process.env[V8_FLAGS_VARIABLE])).toBe('--max-lazy');
   expect(process.env[V8_FLAGS_VARIABLE]).toBe('--max-lazy');
 });
 
-it('sets the flags for several starts at the same time', async () => {
+it('keeps the flags until the last of several concurrent starts has ended', async () => {
   let endFirst = (): void => {};
   const first = withV8Flags(() => new Promise<void>((done) => (endFirst = done)));
   const second = withV8Flags(async () => {

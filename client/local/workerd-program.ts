@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { LocalStateError, projectDir } from './paths.ts';
 
-/** Miniflare's own workerd. */
+/** Path of Miniflare's workerd. */
 function workerdPath(): string {
-  const ofMiniflare = createRequire(createRequire(import.meta.url).resolve('miniflare'));
-  return (ofMiniflare('workerd') as { default: string }).default;
+  const requireOfMiniflare = createRequire(createRequire(import.meta.url).resolve('miniflare'));
+  return (requireOfMiniflare('workerd') as { default: string }).default;
 }
 
 const REQUIREMENTS = 'It needs Linux with glibc 2.35 or later, macOS 13.5 or later, or Windows 11.';
 
 /**
- * Checks in some ten milliseconds that workerd runs on this system. If it does not, for lack of the right C library,
- * Miniflare reports only a broken pipe or ends the process.
+ * Checks in about 10 ms that workerd runs on this system. Without the right C library Miniflare would report only a
+ * broken pipe or end the process.
  *
  * @throws LocalStateError with the system's message if it does not run
  */
@@ -23,15 +23,16 @@ export async function checkWorkerd(): Promise<void> {
     await promisify(execFile)(process.env.MINIFLARE_WORKERD_PATH ?? workerdPath(), ['--version']);
   } catch (error) {
     const { message, stderr = '' } = error as Error & { stderr?: string };
-    const why = stderr.trim().split('\n').at(-1) || message;
-    throw new LocalStateError(`workerd, which runs the Worker, does not run on this system (${why}). ${REQUIREMENTS}`);
+    const reason = stderr.trim().split('\n').at(-1) || message;
+    throw new LocalStateError(
+      `workerd, which runs the Worker, does not run on this system (${reason}). ${REQUIREMENTS}`,
+    );
   }
 }
 
 /**
- * Makes services that this process starts later ignore Ctrl-C and the end of the terminal: both reach every process in
- * the foreground, workerd included. For work that ends properly after Ctrl-C, or outlives the terminal. Does nothing on
- * Windows.
+ * Makes services that this process starts later ignore Ctrl-C and the end of the terminal, which reach every process in
+ * the foreground. For work that must end properly after Ctrl-C or outlive the terminal. Does nothing on Windows.
  */
 export function keepServiceFromInterrupts(): void {
   if (process.platform === 'win32') return;
@@ -43,8 +44,8 @@ export function keepServiceFromInterrupts(): void {
 const V8_FLAGS_VARIABLE = 'MINIFLARE_WORKERD_V8_FLAGS';
 
 /**
- * Keeps two of V8's compilers off its background thread, of which V8 has one on two cores. A compiler that waits there
- * for a garbage collection of the main thread blocks the sweeper that the main thread waits for: workerd then answers
+ * Keeps two of V8's compilers off its background thread; on two cores V8 has only one. A compiler that waits there for
+ * a garbage collection of the main thread blocks the sweeper for which the main thread waits. Then workerd answers
  * nothing until it is killed.
  */
 const V8_FLAGS = '--no-concurrent-recompilation --no-concurrent-sparkplug';
@@ -52,12 +53,12 @@ const V8_FLAGS = '--no-concurrent-recompilation --no-concurrent-sparkplug';
 let starts = 0;
 
 /**
- * Runs a start of workerd with these flags. Flags that the user has set in the environment are kept. workerd refuses to
+ * Runs a start of workerd with these flags. Keeps flags that the user has set in the environment. workerd refuses to
  * start with an unknown flag.
  */
 export async function withV8Flags<T>(start: () => Promise<T>): Promise<T> {
   const { env } = process;
-  // During another start, this function has set the variable.
+  // If another start is running, this function has set the variable, not the user.
   if (starts === 0 && env[V8_FLAGS_VARIABLE] !== undefined) return start();
   starts++;
   env[V8_FLAGS_VARIABLE] = V8_FLAGS;

@@ -6,7 +6,7 @@ import { findInTar } from './tar.ts';
 const text = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes);
 
 describe('bunzip2', () => {
-  it('unpacks an archive of the reference bzip2, in which findInTar finds the members', () => {
+  it('unpacks an archive of the reference bzip2 in which findInTar finds the members', () => {
     const archive = bunzip2(helloTarBz2);
     expect(text(findInTar(archive, 'pack/hello.txt'))).toBe('hello, who spoke when?\n'.repeat(40));
     expect(text(findInTar(archive, 'pack/empty.txt'))).toBe('');
@@ -20,11 +20,11 @@ describe('bunzip2', () => {
     expect(zeros.every((byte) => byte === 0)).toBe(true);
   });
 
-  it('reads several streams in a file, as parallel packers write them', () => {
+  it('reads several streams in a file, like those of parallel packers', () => {
     expect(text(bunzip2(twoStreamsBz2))).toBe('first second');
   });
 
-  it('refuses data that is cut off, changed or not bzip2', () => {
+  it('refuses data that is truncated, changed or not bzip2', () => {
     expect(() => bunzip2(helloTarBz2.subarray(0, 100))).toThrow('ends too early');
     expect(() => bunzip2(new Uint8Array(0))).toThrow('ends too early');
     expect(() => bunzip2(new TextEncoder().encode('<html>no</html>'))).toThrow('not a bzip2 file');

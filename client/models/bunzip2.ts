@@ -1,7 +1,7 @@
 /**
  * bzip2 decompression, after J. Seward's reference implementation (bzip2 1.0): Huffman codes → move-to-front with zero
- * runs → inverse Burrows–Wheeler transform → run lengths. Verifies the checksum of each block. The public weights are
- * .tar.bz2 files, and pulling them must need nothing besides Node.
+ * runs → inverse Burrows–Wheeler transform → run lengths. Verifies the checksum of each block. Needed because the
+ * public weights are .tar.bz2 files and a pull must need only Node.
  */
 
 const GROUP_SYMBOLS = 50;
@@ -17,7 +17,7 @@ class Bits {
   private heldBits = 0;
   constructor(private readonly bytes: Uint8Array) {}
 
-  /** The next `count` ≤ 24 bits, most significant first. */
+  /** Reads the next `count` ≤ 24 bits, most significant first. */
   read(count: number): number {
     while (this.heldBits < count) {
       if (this.position >= this.bytes.length) throw new Error('bzip2: the data ends too early');
@@ -52,7 +52,7 @@ interface HuffmanTable {
   readonly maxBits: number;
   /** Largest code of each length; -1 where there is none. */
   readonly limit: Int32Array;
-  /** Difference of a code of each length and its place in `order`. */
+  /** Difference between a code of each length and its index in `order`. */
   readonly base: Int32Array;
   /** Symbols by length, then value. */
   readonly order: Uint16Array;
@@ -61,7 +61,7 @@ interface HuffmanTable {
 /**
  * Decompresses a .bz2 file of one or more streams.
  *
- * @throws for data that is not bzip2, is cut off, or has a wrong checksum
+ * @throws for data that is not bzip2, is truncated, or has a wrong checksum
  */
 export function bunzip2(input: Uint8Array): Uint8Array {
   const bits = new Bits(input);
@@ -98,7 +98,7 @@ function readBlock(bits: Bits, transformed: Uint32Array): Uint8Array {
   return expandRuns(invertTransform(transformed, length, origin));
 }
 
-/** The bytes that occur in the block: a bit per group of 16, then a bit per byte of the groups in use. */
+/** Reads the bytes that occur in the block: a bit per group of 16, then a bit per byte of the groups in use. */
 function readSymbolMap(bits: Bits): Uint8Array {
   const groups = bits.read(16);
   const symbols: number[] = [];
@@ -110,15 +110,15 @@ function readSymbolMap(bits: Bits): Uint8Array {
   return Uint8Array.from(symbols);
 }
 
-/** Which table decodes each group of 50 symbols, move-to-front coded. */
+/** Reads the table of each group of 50 symbols, move-to-front coded. */
 function readSelectors(bits: Bits, tableCount: number): Uint8Array {
   if (tableCount < 2 || tableCount > 6) throw new Error('bzip2: a block is damaged');
   const selectors = new Uint8Array(bits.read(15));
   const recent = Array.from({ length: tableCount }, (_, index) => index);
   for (let index = 0; index < selectors.length; index++) {
-    let place = 0;
-    while (bits.read(1) === 1) if (++place >= tableCount) throw new Error('bzip2: a block is damaged');
-    recent.unshift(...recent.splice(place, 1));
+    let position = 0;
+    while (bits.read(1) === 1) if (++position >= tableCount) throw new Error('bzip2: a block is damaged');
+    recent.unshift(...recent.splice(position, 1));
     selectors[index] = recent[0];
   }
   return selectors;
@@ -167,7 +167,7 @@ function readSymbol(bits: Bits, { minBits, maxBits, limit, base, order }: Huffma
 /**
  * Undoes the Huffman and move-to-front coding.
  *
- * @param transformed gets a byte per entry, in its low 8 bits
+ * @param transformed receives a byte per entry, in its low 8 bits
  * @returns number of bytes
  */
 function readTransformed(
@@ -222,7 +222,7 @@ function invertTransform(transformed: Uint32Array, length: number, origin: numbe
   return bytes;
 }
 
-/** After four equal bytes, the next byte is the number of further ones. */
+/** Expands runs: after four equal bytes, the next byte is the number of further equal bytes. */
 function expandRuns(bytes: Uint8Array): Uint8Array {
   let total = 0;
   const walk = (emit: (byte: number, count: number) => void): void => {

@@ -55,13 +55,13 @@ const folder = (): string[] =>
 
 describe('pullFile', () => {
   it('downloads a file from its path at the mirror', async () => {
-    const seen: number[] = [];
-    const outcome = await pullFile(plain, { root, mirror, onProgress: (received) => seen.push(received) });
+    const progress: number[] = [];
+    const outcome = await pullFile(plain, { root, mirror, onProgress: (received) => progress.push(received) });
     expect(outcome).toEqual({ kind: 'pulled' });
     expect(server.requests).toEqual([{ path: '/models.example/pub/weights.onnx', range: undefined }]);
     expect(new Uint8Array(readFileSync(join(root, 'models', plain.path)))).toEqual(weights);
     expect(folder()).toEqual(['weights.onnx']);
-    expect(seen.at(-1)).toBe(weights.length);
+    expect(progress.at(-1)).toBe(weights.length);
   });
 
   it('does not download a file that is present', async () => {
@@ -105,7 +105,7 @@ describe('pullFile', () => {
     expect(folder()).toEqual(['weights.onnx']);
   });
 
-  it('refuses a second download at the same time, and takes over the lock of a killed command', async () => {
+  it('refuses a concurrent download and takes over the lock of a killed command', async () => {
     let answer: (() => void) | undefined;
     handler = (_, response) => {
       answer = () => response.end(weights);
@@ -140,7 +140,7 @@ describe('pullFile', () => {
     expect(folder()).toEqual([]);
   });
 
-  it('refuses a damaged part file, then starts again', async () => {
+  it('refuses a damaged part file and then starts again', async () => {
     await pullFile({ ...plain, path: 'studio/other.onnx' }, { root, mirror });
     writeFileSync(join(root, 'models/studio/weights.onnx.part'), new Uint8Array(weights.length));
     expect(await pullFile(plain, { root, mirror })).toMatchObject({ kind: 'wrong_hash' });
@@ -150,7 +150,7 @@ describe('pullFile', () => {
   it.each([
     ['longer', new Uint8Array(weights.length + 1)],
     ['shorter', weights.subarray(0, 10)],
-  ])('refuses a download that is %s than pinned', async (_, body) => {
+  ])('refuses a download that is %s than the pinned size', async (_, body) => {
     handler = (__, response) => response.end(body);
     expect(await pullFile(plain, { root, mirror })).toMatchObject({ kind: 'wrong_size' });
     expect(folder()).toEqual([]);
@@ -166,7 +166,7 @@ describe('pullFile', () => {
     expect(folder()).toEqual([]);
   });
 
-  it('reports an address that does not answer, or answers without the file', async () => {
+  it('reports an address that does not answer or does not have the file', async () => {
     handler = (_, response) => response.writeHead(404).end('no');
     expect(await pullFile(plain, { root, mirror })).toMatchObject({
       kind: 'refused',

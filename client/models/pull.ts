@@ -29,14 +29,14 @@ export type PullOutcome =
 
 export interface PullOptions {
   readonly root: string;
-  /** Replaces the public hosts: `https://HOST/PATH` is fetched from `MIRROR/HOST/PATH`. */
+  /** Replaces the public hosts: a pull fetches `https://HOST/PATH` from `MIRROR/HOST/PATH`. */
   readonly mirror?: string;
   readonly onProgress?: (receivedBytes: number, totalBytes: number) => void;
 }
 
 /**
- * Downloads a model file from its public address. The file gets its name only after its size and SHA-256 were verified.
- * A download that broke off is resumed.
+ * Downloads a model file from its public address; resumes a download that broke off. The file gets its name only after
+ * its size and SHA-256 were verified.
  */
 export async function pullFile(file: ModelFile, options: PullOptions): Promise<PullOutcome> {
   if (isIntact(options.root, file)) return { kind: 'present' };
@@ -99,19 +99,19 @@ async function download(origin: FileOrigin, part: string, options: PullOptions):
       return { kind: 'refused', message: `${address} answered ${response.status}.` };
     }
     const limit = origin.bytes;
-    const measured = async function* (chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    const limited = async function* (chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
       for await (const chunk of chunks) {
         received += chunk.length;
-        if (received > limit) return; // refused below for its size
+        if (received > limit) return; // refused below because of its size
         options.onProgress?.(received, limit);
         yield chunk;
       }
     };
     try {
       await pipeline(
-        // Node has another type for this stream.
+        // Node declares another type for this stream.
         Readable.fromWeb(response.body as ReadableStream<Uint8Array>),
-        measured,
+        limited,
         createWriteStream(part, { flags: 'a' }),
       );
     } catch (error) {
@@ -132,13 +132,13 @@ async function download(origin: FileOrigin, part: string, options: PullOptions):
     rmSync(part, { force: true });
     return {
       kind: 'wrong_hash',
-      message: `${origin.url} has SHA-256 ${sha256}, pinned is ${origin.sha256}; refused and removed.`,
+      message: `${origin.url} has SHA-256 ${sha256} instead of the pinned ${origin.sha256}; refused and removed.`,
     };
   }
   return undefined;
 }
 
-/** Keeps two commands from writing to the same part file. Takes over the lock of a command that was killed. */
+/** Prevents two commands from writing to the same part file. Takes over the lock of a killed command. */
 function takeLock(path: string): boolean {
   try {
     writeFileSync(path, String(process.pid), { flag: 'wx' });
@@ -166,7 +166,7 @@ function unpack(file: ModelFile, origin: FileOrigin, archive: string, target: st
   const member = origin.member ?? '';
   const bytes = findInTar(bunzip2(readFileSync(archive)), member);
   rmSync(archive);
-  if (!bytes) return { kind: 'no_member', message: `${basename(origin.url)} holds no ${member}.` };
+  if (!bytes) return { kind: 'no_member', message: `${basename(origin.url)} contains no ${member}.` };
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   if (bytes.length !== file.bytes || sha256 !== file.sha256) {
     return { kind: 'wrong_hash', message: `${member} in ${basename(origin.url)} is not the pinned file; refused.` };

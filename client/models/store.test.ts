@@ -4,7 +4,7 @@ import { allFiles } from '../../src/platform/onnx/manifest.ts';
 import { root } from '../../test/helpers/local-process.ts';
 import { readManifest } from './store.ts';
 
-it('Git does not change the line ends of model files, which have hashes', (context) => {
+it('keeps Git from changing the line ends of model files', (context) => {
   const paths = [...readManifest(root).packs.values()].flatMap(allFiles).map(({ path }) => `models/${path}`);
   expect(paths).toContain('models/embedder-v5-plda.json');
   const git = spawnSync('git', ['check-attr', 'text', '--', ...paths], { cwd: root, encoding: 'utf8' });

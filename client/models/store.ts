@@ -14,12 +14,12 @@ export function readManifest(root: string): ModelManifest {
     return parseManifest(JSON.parse(text));
   } catch (error) {
     const { message } = error as Error;
-    // Messages about entries contain the file.
-    throw new LocalStateError(error instanceof SyntaxError ? `${path} is no JSON: ${message}.` : `${message}.`);
+    // Messages about entries already contain the path.
+    throw new LocalStateError(error instanceof SyntaxError ? `${path} is not JSON: ${message}.` : `${message}.`);
   }
 }
 
-/** Advice for missing or damaged files of a pack. */
+/** Returns the advice for missing or damaged files of a pack. */
 export function remedyFor(pack: ModelPack, files: readonly ModelFile[]): string {
   return files.every(({ origin }) => origin)
     ? `Get ${files.length === 1 ? 'it' : 'them'} with: npm run models -- pull ${pack.name}`
@@ -49,7 +49,7 @@ export function fileState(root: string, file: ModelFile): 'intact' | 'missing' |
   return sha256 === file.sha256 ? 'intact' : 'damaged';
 }
 
-/** Makes the service use a pack. Changes nothing else in the manifest. */
+/** Selects the pack of the service; changes nothing else in the manifest. */
 export function switchPack(root: string, name: string): void {
   const path = manifestPath(root);
   const text = readFileSync(path, 'utf8').replace(

@@ -4,7 +4,7 @@ import { startServer, type TestServer } from '../../test/helpers/http-server.ts'
 import { RollcallClient } from './client.ts';
 import type { Outcome } from './types.ts';
 
-interface Seen {
+interface ReceivedRequest {
   readonly method?: string;
   readonly path?: string;
   readonly headers: IncomingMessage['headers'];
@@ -13,7 +13,7 @@ interface Seen {
 
 let server: TestServer;
 let url: string;
-let seen: Seen[];
+let requests: ReceivedRequest[];
 let answers: ((response: ServerResponse) => void)[];
 
 const json = (status: number, body: unknown) => (response: ServerResponse) => {
@@ -26,13 +26,13 @@ const throwMissing = (): never => {
 };
 
 beforeEach(async () => {
-  seen = [];
+  requests = [];
   answers = [];
   server = await startServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const { method, url: path, headers } = request;
-    seen.push({ method, path, headers, body: Buffer.concat(chunks).toString() });
+    requests.push({ method, path, headers, body: Buffer.concat(chunks).toString() });
     (answers.shift() ?? json(500, { requestId: 'r', message: 'no answer left' }))(response);
   });
   url = server.origin;
@@ -58,7 +58,7 @@ describe('RollcallClient', () => {
     expect(await client.usage()).toEqual({ ok: true, value: usage });
     expect(await client.downloadUrl('a/b')).toEqual({ ok: true, value: 'https://example.com/d' });
     expect(await client.remove('k')).toMatchObject({ ok: false, error: { kind: 'refused', status: 404 } });
-    expect(seen.map(({ method, path, body }) => [method, path, body])).toEqual([
+    expect(requests.map(({ method, path, body }) => [method, path, body])).toEqual([
       ['GET', '/v1/jobs?status=succeeded&limit=5&cursor=a+b', ''],
       ['DELETE', '/v1/jobs/j%2F1', ''],
       ['GET', '/v1/usage', ''],
@@ -72,9 +72,9 @@ describe('RollcallClient', () => {
     const client = new RollcallClient({ url: `${url}/`, key: 'k' });
     const created = await client.diarize({ url: 'https://example.com/a.wav', numSpeakers: 2 }, 'once');
     expect(created).toEqual({ ok: true, value: { jobId: 'j', status: 'created' } });
-    expect(seen[0]).toMatchObject({ method: 'POST', path: '/v1/diarize' });
-    expect(seen[0].headers).toMatchObject({ authorization: 'Bearer k', 'idempotency-key': 'once' });
-    expect(JSON.parse(seen[0].body)).toEqual({ url: 'https://example.com/a.wav', numSpeakers: 2 });
+    expect(requests[0]).toMatchObject({ method: 'POST', path: '/v1/diarize' });
+    expect(requests[0].headers).toMatchObject({ authorization: 'Bearer k', 'idempotency-key': 'once' });
+    expect(JSON.parse(requests[0].body)).toEqual({ url: 'https://example.com/a.wav', numSpeakers: 2 });
   });
 
   it('reports answers without required members as unexpected, and does not throw', async () => {
@@ -92,7 +92,7 @@ describe('RollcallClient', () => {
     expect(await client.upload('talk', new Uint8Array(1))).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
   });
 
-  it('accepts no list and no test of a key from another program', async () => {
+  it('rejects lists and key tests that another program answers', async () => {
     const client = new RollcallClient({ url, key: 'k' });
     for (const answer of [null, [], {}, { items: {}, from: '', to: '' }]) {
       answers = Array(3).fill(json(200, answer));
@@ -101,11 +101,11 @@ describe('RollcallClient', () => {
     }
   });
 
-  it('repeats a call whose connection broke with the same idempotency key', async () => {
+  it('repeats a call with the same idempotency key when its connection broke', async () => {
     answers = [(r) => r.destroy(), json(200, { jobId: 'j', status: 'created' })];
     const created = await new RollcallClient({ url, key: 'k' }).diarize({ url: 'https://example.com/a.wav' });
     expect(created.ok).toBe(true);
-    const keys = seen.map(({ headers }) => headers['idempotency-key']);
+    const keys = requests.map(({ headers }) => headers['idempotency-key']);
     expect(keys).toEqual([keys[0], keys[0]]);
     expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
   });
@@ -116,7 +116,7 @@ describe('RollcallClient', () => {
     const client = new RollcallClient({ url, key: 'k' });
     expect(await client.createLive({ latency: 500 })).toEqual({ ok: true, value: { id: 's/1', url: 'ws://x/' } });
     expect(await client.readLive('s/1')).toEqual({ ok: true, value: state });
-    expect(seen.map(({ method, path, body }) => [method, path, body])).toEqual([
+    expect(requests.map(({ method, path, body }) => [method, path, body])).toEqual([
       ['POST', '/v1/live', '{"latency":500}'],
       ['GET', '/v1/live/s%2F1', ''],
     ]);
@@ -125,7 +125,7 @@ describe('RollcallClient', () => {
   it('accepts an address with /v1', async () => {
     answers = [json(200, { status: 'OK', message: 'good key' })];
     expect((await new RollcallClient({ url: `${url}/v1/`, key: 'k' }).test()).ok).toBe(true);
-    expect(seen[0].path).toBe('/v1/test');
+    expect(requests[0].path).toBe('/v1/test');
   });
 
   it('uploads a stream of known length in two steps, without the key at the signed address', async () => {
@@ -133,10 +133,10 @@ describe('RollcallClient', () => {
     const body = new Blob(['abc', 'def']).stream();
     const stored = await new RollcallClient({ url, key: 'k' }).upload('x/y', body, 6);
     expect(stored).toEqual({ ok: true, value: 'media://x/y' });
-    expect(JSON.parse(seen[0].body)).toEqual({ url: 'media://x/y' });
-    expect(seen[1]).toMatchObject({ method: 'PUT', path: '/signed', body: 'abcdef' });
-    expect(seen[1].headers['content-length']).toBe('6');
-    expect(seen[1].headers.authorization).toBeUndefined();
+    expect(JSON.parse(requests[0].body)).toEqual({ url: 'media://x/y' });
+    expect(requests[1]).toMatchObject({ method: 'PUT', path: '/signed', body: 'abcdef' });
+    expect(requests[1].headers['content-length']).toBe('6');
+    expect(requests[1].headers.authorization).toBeUndefined();
   });
 
   it('waits through running states and temporary faults', async () => {
@@ -154,7 +154,7 @@ describe('RollcallClient', () => {
     expect(states).toEqual(['created', 'running', 'succeeded']);
   });
 
-  it('counts its patience from the first failed poll, not from the last answer', async () => {
+  it('measures `patienceMs` from the first failed poll, not from the last answer', async () => {
     const busy = json(503, { requestId: 'r', message: 'busy' });
     answers = [job('running'), busy, job('running'), busy, job('succeeded')];
     const client = new RollcallClient({ url, key: 'k' });
@@ -162,30 +162,30 @@ describe('RollcallClient', () => {
     expect(done).toMatchObject({ ok: true, value: { status: 'succeeded' } });
   });
 
-  it('stops waiting at once after a permanent fault, and after some time with a temporary one', async () => {
+  it('stops waiting at once on a permanent fault, and after `patienceMs` on a temporary one', async () => {
     answers = [json(404, { requestId: 'r', message: 'unknown' })];
     const client = new RollcallClient({ url, key: 'k' });
     expect(await client.wait('j', { pollMs: 1 })).toMatchObject({ ok: false, error: { kind: 'refused', status: 404 } });
-    expect(seen).toHaveLength(1);
-    const impatient = await client.wait('j', { pollMs: 10, patienceMs: 100 });
-    expect(impatient).toMatchObject({ ok: false, error: { status: 500 } });
-    expect(seen.length).toBeGreaterThan(3);
+    expect(requests).toHaveLength(1);
+    const gaveUp = await client.wait('j', { pollMs: 10, patienceMs: 100 });
+    expect(gaveUp).toMatchObject({ ok: false, error: { status: 500 } });
+    expect(requests.length).toBeGreaterThan(3);
   });
 
   it('repeats a poll whose answer broke off, and waits for a slow answer', async () => {
-    const whole = JSON.stringify({
+    const fullBody = JSON.stringify({
       jobId: 'j',
       status: 'succeeded',
       output: { diarization: [], filler: 'é'.repeat(3000) },
     });
-    const head = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(whole) };
+    const head = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(fullBody) };
     const cut = (response: ServerResponse) => {
       response.writeHead(200, head);
-      response.write(whole.slice(0, 100), () => response.destroy());
+      response.write(fullBody.slice(0, 100), () => response.destroy());
     };
     const slow = async (response: ServerResponse) => {
       response.writeHead(200, head);
-      const bytes = Buffer.from(whole);
+      const bytes = Buffer.from(fullBody);
       for (let at = 0; at < bytes.length; at += 501) {
         response.write(bytes.subarray(at, at + 501));
         await new Promise((done) => setTimeout(done, 40));
@@ -204,7 +204,7 @@ describe('RollcallClient', () => {
     });
   });
 
-  it('waits for the time of the rate limit, then repeats the call', async () => {
+  it('repeats a call that the rate limit refused after its Retry-After', async () => {
     const limited = (seconds: number) => (response: ServerResponse) => {
       response.setHeader('Retry-After', String(seconds));
       json(429, { requestId: 'r', message: 'too many' })(response);
@@ -215,7 +215,7 @@ describe('RollcallClient', () => {
     const startedAt = Date.now();
     expect((await client.diarize({ url: 'https://example.com/a.wav' })).ok).toBe(true);
     expect(Date.now() - startedAt).toBeGreaterThanOrEqual(990);
-    const keys = seen.map(({ headers }) => headers['idempotency-key']);
+    const keys = requests.map(({ headers }) => headers['idempotency-key']);
     expect(keys).toEqual([keys[0], keys[0]]);
 
     answers = [limited(0), job('running'), limited(0), job('succeeded')];
@@ -241,7 +241,7 @@ describe('RollcallClient', () => {
     expect(await client.wait('j', { signal: stop.signal })).toMatchObject({ ok: false, error: { status: 429 } });
   });
 
-  it('creates nothing after an abort during the wait for the rate limit', async () => {
+  it('creates nothing when it is aborted during the wait for the rate limit', async () => {
     const limited = (response: ServerResponse) => {
       response.setHeader('Retry-After', '100');
       json(429, { requestId: 'r', message: 'too many' })(response);
@@ -261,10 +261,10 @@ describe('RollcallClient', () => {
       setTimeout(() => stop.abort(), 50);
       expect(await call(stop.signal)).toMatchObject({ ok: false, error: { status: 429 } });
     }
-    expect(seen).toHaveLength(calls.length);
+    expect(requests).toHaveLength(calls.length);
   });
 
-  it('works in browsers from before 2024, and in pages on plain http', async () => {
+  it('works without AbortSignal.any, URL.canParse and crypto.randomUUID', async () => {
     vi.spyOn(AbortSignal, 'any').mockImplementation(throwMissing);
     vi.spyOn(URL, 'canParse').mockImplementation(throwMissing);
     vi.spyOn(crypto, 'randomUUID').mockImplementation(throwMissing);
@@ -273,7 +273,7 @@ describe('RollcallClient', () => {
       const { signal } = new AbortController();
       answers = [json(200, { jobId: 'j', status: 'created' }), job('running'), (r) => r.destroy(), job('succeeded')];
       expect((await client.diarize({ url: 'https://example.com/a.wav' })).ok).toBe(true);
-      expect(seen[0].headers['idempotency-key']).toMatch(
+      expect(requests[0].headers['idempotency-key']).toMatch(
         /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
       );
       expect(await client.wait('j', { pollMs: 1, signal })).toMatchObject({ ok: true });
@@ -292,7 +292,7 @@ describe('RollcallClient', () => {
     const client = new RollcallClient({ url, key: 'k' });
     answers = [json(201, { url: `${url}/signed` }), limited, json(200, {})];
     expect(await client.upload('x', new Uint8Array([97, 98]))).toEqual({ ok: true, value: 'media://x' });
-    expect(seen.slice(1).map(({ path, body }) => [path, body])).toEqual([
+    expect(requests.slice(1).map(({ path, body }) => [path, body])).toEqual([
       ['/signed', 'ab'],
       ['/signed', 'ab'],
     ]);
@@ -301,7 +301,7 @@ describe('RollcallClient', () => {
     expect(streamed).toMatchObject({ ok: false, error: { status: 429, retryAfterSeconds: 0 } });
   });
 
-  it('stops waiting at the signal', async () => {
+  it('stops waiting when the signal aborts', async () => {
     answers = [job('running'), job('running')];
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 50);
@@ -310,7 +310,7 @@ describe('RollcallClient', () => {
     expect(job1).toMatchObject({ ok: true, value: { status: 'running' } });
   });
 
-  it('stops waiting at the signal during a slow answer, and returns the last state seen', async () => {
+  it('returns the last state received when the signal aborts during a slow answer', async () => {
     answers = [job('running'), () => {}];
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 300);
@@ -319,7 +319,7 @@ describe('RollcallClient', () => {
     expect(waited).toMatchObject({ ok: true, value: { status: 'running' } });
   });
 
-  it('reports that a proxy has refused a recording for its size', async () => {
+  it('reports that a proxy refused a recording because of its size', async () => {
     answers = [json(201, { url: `${url}/signed` }), (response) => response.writeHead(413).end('<html>')];
     const stored = await new RollcallClient({ url, key: 'k' }).upload('talk', new Uint8Array(1));
     expect(stored).toEqual({
@@ -332,7 +332,7 @@ describe('RollcallClient', () => {
     });
   });
 
-  it('distinguishes refusals, faulty fields, missing answers and other programs', async () => {
+  it('reports refusals, faulty fields, missing answers and other programs as different errors', async () => {
     const faults = [{ field: 'url', message: 'is needed' }];
     answers = [
       json(400, { message: 'Invalid request', errors: faults }),

@@ -24,7 +24,7 @@ export interface ClientOptions {
   readonly url: string;
   /** API key, sent as bearer token. */
   readonly key: string;
-  /** Longest wait for the beginning of an answer, and for each further part; not for uploads. */
+  /** Longest wait for the beginning of an answer and for each further chunk; does not apply to uploads. */
   readonly timeoutMs?: number;
   /** Called when the account's rate limit has refused a call, before the client waits and repeats it. */
   readonly onRateLimit?: (waitSeconds: number, why: string) => void;
@@ -33,7 +33,7 @@ export interface ClientOptions {
 export interface WaitOptions {
   readonly pollMs?: number;
   readonly signal?: AbortSignal;
-  /** Polls may fail for this long, since a service may be restarting. */
+  /** Polls may fail for this long, because a service may be restarting. */
   readonly patienceMs?: number;
   /** Called after each poll. */
   readonly onUpdate?: (job: JobState) => void;
@@ -45,28 +45,28 @@ const DEFAULT_TIMEOUT_MS = 60_000;
 const FIRST_POLL_MS = 200;
 const SLOWEST_POLL_MS = 2000;
 const DEFAULT_PATIENCE_MS = 30_000;
-/** Other clients of the account may use up one window after another. */
+/** More than one, because other clients of the account may use up the next window too. */
 const MAX_RATE_LIMIT_REPEATS = 5;
-/** Longer than the windows of the service. A call with a longer wait is returned as refused. */
+/** Longer than the rate-limit windows of the service. A call that needs a longer wait is returned as refused. */
 const LONGEST_WAIT_SECONDS = 120;
 
 export interface ListOptions {
   readonly status?: JobStatus;
   /** Jobs on a page, 1 to 100; 10 by default. */
   readonly limit?: number;
-  /** `nextCursor` of the page before. */
+  /** `nextCursor` of the previous page. */
   readonly cursor?: string;
 }
 
 const JOB_FIELDS = ['jobId', 'status'] as const;
 
 interface Call<T> {
-  /** Texts that the answer must have; null if it has no body. */
+  /** String members that the answer must have; null if it has no body. */
   readonly fields: readonly string[] | null;
-  /** Lists that the answer must have. */
+  /** Array members that the answer must have. */
   readonly lists?: readonly string[];
   readonly body?: unknown;
-  readonly extra?: Readonly<Record<string, string>>;
+  readonly extraHeaders?: Readonly<Record<string, string>>;
   readonly complete?: (answer: T, headers: Headers) => T;
   readonly signal?: AbortSignal;
 }
@@ -96,7 +96,7 @@ export class RollcallClient {
    * Stores a recording under a name of this account for 48 hours.
    *
    * @param name letters, digits and `-_./`, without `media://`
-   * @param body a stream can be sent only once; a function can make another one after a refusal by the rate limit
+   * @param body a stream can be sent only once; a function can return another one after a refusal by the rate limit
    * @param sizeBytes length of a stream
    * @param signal ends the upload
    * @param send replaces `fetch`, which does not report upload progress
@@ -132,18 +132,18 @@ export class RollcallClient {
   /**
    * Creates a job. Calls with the same idempotency key create one job, so that a lost call can be repeated.
    *
-   * @param signal ends a wait for the rate limit without a job; does not abort a call that has been sent
+   * @param signal ends a wait for the rate limit, then no job is created; does not abort a call that was sent
    */
   diarize(options: DiarizeOptions, idempotencyKey?: string, signal?: AbortSignal): Promise<Outcome<JobCreated>> {
     return this.createJob('/diarize', options, idempotencyKey, signal);
   }
 
-  /** The same as `diarize` for a voiceprint of one person's recording. */
+  /** Creates a job that computes the voiceprint of one person's recording; parameters as for `diarize`. */
   voiceprint(options: VoiceprintOptions, idempotencyKey?: string, signal?: AbortSignal): Promise<Outcome<JobCreated>> {
     return this.createJob('/voiceprint', options, idempotencyKey, signal);
   }
 
-  /** The same as `diarize`, with names for the speakers of the given voiceprints. */
+  /** Creates a job that diarizes and names the speakers of the given voiceprints; parameters as for `diarize`. */
   identify(options: IdentifyOptions, idempotencyKey?: string, signal?: AbortSignal): Promise<Outcome<JobCreated>> {
     return this.createJob('/identify', options, idempotencyKey, signal);
   }
@@ -152,19 +152,19 @@ export class RollcallClient {
    * Creates a live stream; `openLiveStream` (client/live) also connects to it. If the answer is lost and the call
    * repeated, the first stream ends when its address expires, and is not billed.
    *
-   * @param signal the same as for `diarize`
+   * @param signal as for `diarize`
    */
   createLive(options: LiveOptions = {}, signal?: AbortSignal): Promise<Outcome<LiveCreated>> {
     return this.call('POST', '/live', { body: options, fields: ['id', 'url'], signal });
   }
 
-  /** The current state of a live stream of the account. */
+  /** Reads the current state of a live stream of the account. */
   readLive(id: string): Promise<Outcome<LiveState>> {
     return this.call('GET', `/live/${encodeURIComponent(id)}`, { fields: ['id', 'status'] });
   }
 
   /**
-   * The current state of a job, with its output after its end.
+   * Reads the current state of a job, with its output after its end.
    *
    * @param signal ends a wait for the rate limit
    */
@@ -176,13 +176,13 @@ export class RollcallClient {
     });
   }
 
-  /** Cancels a job, which is then not billed; returns a job that has ended unchanged. */
+  /** Cancels a job; a canceled job is not billed. Returns the state of a job that had already ended. */
   cancel(jobId: string): Promise<Outcome<JobState>> {
     return this.call('POST', `/jobs/${encodeURIComponent(jobId)}/cancel`, { fields: JOB_FIELDS });
   }
 
   /**
-   * Deletes a job with all its data, also while it runs. If the answer is lost, the repeated call is refused with 404.
+   * Deletes a job with all its data, even while it runs. If the answer is lost, the repeated call is refused with 404.
    */
   remove(jobId: string): Promise<Outcome<undefined>> {
     return this.call('DELETE', `/jobs/${encodeURIComponent(jobId)}`, { fields: null });
@@ -193,13 +193,13 @@ export class RollcallClient {
     return this.call('GET', `/jobs${queryOf({ status, limit, cursor })}`, { fields: [], lists: ['items'] });
   }
 
-  /** What was billed, by UTC day and kind; the last 30 days by default. Bounds are dates or datetimes. */
+  /** Billed usage by UTC day and kind; the last 30 days by default. Bounds are dates or datetimes. */
   usage({ from, to }: { readonly from?: string; readonly to?: string } = {}): Promise<Outcome<Usage>> {
     return this.call('GET', `/usage${queryOf({ from, to })}`, { fields: ['from', 'to'], lists: ['days'] });
   }
 
   /**
-   * An address from which the recording uploaded under this name can be downloaded without a key.
+   * Creates an address from which the recording uploaded under this name can be downloaded without a key.
    *
    * @param name without `media://`
    */
@@ -209,30 +209,30 @@ export class RollcallClient {
     return ticket.ok ? { ok: true, value: ticket.value.url } : ticket;
   }
 
-  /** Address of a job's output as a file, with `?format=`. Needs the key, as all of the API does. */
+  /** Address of a job's output as a file; takes `?format=`. Needs the key, like all of the API. */
   outputUrl(jobId: string): string {
     return `${this.base}/jobs/${encodeURIComponent(jobId)}/output`;
   }
 
-  /** Polls until the job has ended, or until the signal; then returns the last state seen. */
+  /** Polls until the job has ended or the signal aborts; returns the last state received. */
   async wait(jobId: string, options: WaitOptions = {}): Promise<Outcome<JobState>> {
     const { pollMs, signal, patienceMs = DEFAULT_PATIENCE_MS, onUpdate, onTrouble } = options;
     let pauseMs = pollMs ?? FIRST_POLL_MS;
     let failingSinceMs: number | undefined;
-    let lastSeen: Outcome<JobState> | undefined;
+    let lastState: Outcome<JobState> | undefined;
     for (;;) {
       const job = await this.retrieve(jobId, signal);
       if (job.ok) {
-        lastSeen = job;
+        lastState = job;
         failingSinceMs = undefined;
         onUpdate?.(job.value);
         if (isTerminal(job.value.status) || signal?.aborted) return job;
       } else if (signal?.aborted) {
-        return lastSeen ?? job;
+        return lastState ?? job;
       } else {
-        // Counts from the first failed poll: the last answer may be old if polls are rare or the machine has slept.
+        // Starts at the first failed poll: the last answer may be old if polls are rare or the machine has slept.
         failingSinceMs ??= performance.now();
-        if (!isPassing(job.error) || performance.now() - failingSinceMs > patienceMs) return job;
+        if (!isTemporary(job.error) || performance.now() - failingSinceMs > patienceMs) return job;
         onTrouble?.(job.error);
       }
       await pause(pauseMs, signal);
@@ -246,16 +246,16 @@ export class RollcallClient {
     idempotencyKey: string = randomId(),
     signal: AbortSignal | undefined,
   ): Promise<Outcome<JobCreated>> {
-    const extra = { 'Idempotency-Key': idempotencyKey };
-    return this.call('POST', path, { body, extra, fields: ['jobId'], signal });
+    const extraHeaders = { 'Idempotency-Key': idempotencyKey };
+    return this.call('POST', path, { body, extraHeaders, fields: ['jobId'], signal });
   }
 
   private async call<T>(
     method: string,
     path: string,
-    { body, extra, fields, lists, complete = (answer) => answer, signal }: Call<T>,
+    { body, extraHeaders, fields, lists, complete = (answer) => answer, signal }: Call<T>,
   ): Promise<Outcome<T>> {
-    const headers: Record<string, string> = { Authorization: `Bearer ${this.key}`, ...extra };
+    const headers: Record<string, string> = { Authorization: `Bearer ${this.key}`, ...extraHeaders };
     if (body !== undefined) headers['Content-Type'] = 'application/json';
     const init = { method, headers, body: body === undefined ? undefined : JSON.stringify(body) };
     let watch: Watch | undefined;
@@ -267,7 +267,7 @@ export class RollcallClient {
     };
     const response = await this.withRateLimit(async () => {
       const first = await send();
-      // A kept-alive connection that the service has closed fails at its next use. Every call here may be repeated.
+      // A kept-alive connection that the service has closed fails at its next use. Every call here is safe to repeat.
       return !first.ok && first.error.kind === 'unreachable' && first.error.broken ? send() : first;
     }, signal);
     const text = response.ok ? await readText(response.value, watch) : undefined;
@@ -289,7 +289,7 @@ export class RollcallClient {
     return { ok: false, error: unexpectedAnswer(response.value) };
   }
 
-  /** Repeats a call that was refused for the rate limit or the load, after the time that the service states. */
+  /** Repeats a call that the service refused for the rate limit or its load, after the Retry-After. */
   private async withRateLimit(
     send: () => Promise<Outcome<Response>>,
     signal?: AbortSignal,
@@ -320,7 +320,7 @@ function hasMembers(answer: unknown, fields: readonly string[], lists: readonly 
   );
 }
 
-/** Wait after which a refused call may succeed; undefined for other refusals and for waits that are too long. */
+/** Seconds after which a refused call may succeed; undefined for other refusals and for a longer wait. */
 function rateLimitWait(error: ClientError): number | undefined {
   if (error.kind !== 'refused' || error.retryAfterSeconds === undefined) return undefined;
   // 503: too many live streams.
@@ -345,7 +345,7 @@ export function isTerminal(status: JobResult['status']): boolean {
 
 /**
  * Whether a job may continue in spite of this error: the service fails or is busy, another program answers, or the key
- * is refused, as after its revocation.
+ * is refused, for example after its revocation.
  */
 export function mayJobContinue(error: ClientError): boolean {
   return error.kind !== 'refused' || error.status === 429 || error.status >= 500 || isKeyRefused(error);
@@ -357,6 +357,6 @@ export function isKeyRefused(error: ClientError): boolean {
 }
 
 /** Whether the next poll may succeed. */
-function isPassing(error: ClientError): boolean {
+function isTemporary(error: ClientError): boolean {
   return error.kind === 'unreachable' || error.status === 429 || error.status >= 500;
 }

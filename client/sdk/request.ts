@@ -1,19 +1,19 @@
 import type { ClientError, Outcome } from './types.ts';
 
-/** One HTTP request; every failure becomes a `ClientError`. */
+/** Sends one HTTP request; returns every failure as a `ClientError`. */
 export async function request(url: string, init: RequestInit): Promise<Outcome<Response>> {
   let response: Response;
   try {
     response = await fetch(url, init);
   } catch (error) {
-    const place = originOf(url) ?? `the address ${url}`;
-    const message = `${place} ${reasonOf(error)}`;
+    const target = originOf(url) ?? `the address ${url}`;
+    const message = `${target} ${reasonOf(error)}`;
     return { ok: false, error: { kind: 'unreachable', message, ...(isBroken(error) && { broken: true }) } };
   }
   return response.ok ? { ok: true, value: response } : { ok: false, error: await readError(response) };
 }
 
-/** @returns undefined for an invalid address. Without `URL.canParse`, which browsers have only since late 2023. */
+/** @returns undefined for an invalid address. Avoids `URL.canParse`, which browsers have only since late 2023. */
 export function originOf(url: string): string | undefined {
   try {
     return new URL(url).origin;
@@ -62,7 +62,7 @@ export async function readError(response: Response): Promise<ClientError> {
   }
 }
 
-/** The header in seconds. The service sends no dates in it. */
+/** Value of the header, seconds. The service sends no dates in it. */
 function retryAfterOf(response: Response): number | undefined {
   const text = response.headers.get('Retry-After');
   return text !== null && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
@@ -73,6 +73,8 @@ export function unexpectedAnswer(response: Response): ClientError {
   const { url, status } = response;
   // A proxy may accept less than the service: 100 MB on Cloudflare.
   const what =
-    status === 413 ? ': a proxy in front of the service refuses a body of this size' : ', but not as rollcall does';
+    status === 413
+      ? ': a proxy in front of the service refuses a body of this size'
+      : ', but the answer is not from rollcall';
   return { kind: 'unexpected', status, message: `${new URL(url).origin} answered ${status}${what}` };
 }

@@ -13,7 +13,7 @@ export type {
   Usage,
   VoiceprintOutput,
 };
-/** State of a job; with `progress` (0…1) while it runs, with `attempt` while its recording is read again. */
+/** State of a job, with `progress` (0…1) while it runs, and with `attempt` while its recording is read again. */
 export type JobState = JobResult & {
   readonly progress?: number;
   readonly attempt?: { readonly number: number; readonly of: number };
@@ -61,7 +61,7 @@ export interface LiveOptions {
   /** Known people; start events name the matched one. */
   readonly voiceprints?: readonly { readonly label: string; readonly voiceprint: string }[];
   readonly maxSpeakers?: number;
-  /** Target delay of events after their moment, milliseconds. */
+  /** Target delay between a moment and its event, milliseconds. */
   readonly latency?: number;
   /** Whether events correct turns that were sent with the wrong speaker. */
   readonly corrections?: boolean;
@@ -71,7 +71,7 @@ export interface LiveOptions {
   readonly sampleRate?: number;
 }
 
-/** A stream that waits for its connection; the address can be used once, within ten minutes. */
+/** A stream that waits for its connection. The address can be used once, within ten minutes. */
 export interface LiveCreated {
   readonly id: string;
   readonly url: string;
@@ -96,7 +96,7 @@ export type ClientError =
       /** The upload went to another host than the service's. */
       readonly elsewhere?: boolean;
     }
-  /** The service answered with an error; `fields` are the faulty ones of a 400. */
+  /** The service answered with an error; `fields` are the invalid fields of a 400. */
   | {
       readonly kind: 'refused';
       readonly status: number;
@@ -106,7 +106,7 @@ export type ClientError =
       readonly retryAfterSeconds?: number;
       readonly fields?: readonly { readonly field: string; readonly message: string }[];
     }
-  /** Something answered that is not this service. */
+  /** Another program answered. */
   | { readonly kind: 'unexpected'; readonly status: number; readonly message: string };
 
 export type Outcome<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: ClientError };

@@ -1,6 +1,6 @@
 /**
- * Aborts a request at the caller's signal, or when nothing has arrived for the timeout: a large answer on a slow line
- * may take longer in total. Without `AbortSignal.any`, which browsers have only since spring 2024.
+ * Aborts a request when the caller's signal aborts, or when no data arrives within the timeout. A large answer on a
+ * slow line may take longer in total. Avoids `AbortSignal.any`, which browsers have only since spring 2024.
  */
 export class Watch {
   readonly #control = new AbortController();
@@ -32,7 +32,7 @@ export class Watch {
   }
 }
 
-/** The body as text; undefined if it breaks off. */
+/** Reads the body as text; undefined if the connection breaks. */
 export async function readText(response: Response, watch: Watch | undefined): Promise<string | undefined> {
   const decoder = new TextDecoder();
   let text = '';

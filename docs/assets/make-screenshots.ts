@@ -1,5 +1,5 @@
 /**
- * Takes the pictures of the playground and of `/docs` with Chromium, from a running service:
+ * Takes screenshots of the playground and of `/docs` with Chromium, from a running service:
  *   ROLLCALL_URL=http://127.0.0.1:8787 ROLLCALL_KEY=… npx tsx docs/assets/make-screenshots.ts
  */
 import { writeFileSync } from 'node:fs';
@@ -20,15 +20,15 @@ async function main(): Promise<void> {
   const page = await browser.newPage();
   const run = (script: string) => page.evaluate(`void (() => { ${script} })()`);
 
-  /** A picture at every size in both colour schemes. */
-  async function take(name: string, place: string): Promise<void> {
+  /** Takes a screenshot at every size in both colour schemes. */
+  async function take(name: string, scrollScript: string): Promise<void> {
     for (const { width, height } of SIZES) {
       for (const value of ['light', 'dark']) {
         const mobile = width < 500;
         await page.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile });
         await page.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] });
         await wait(1000);
-        await run(place);
+        await run(scrollScript);
         await wait(1000);
         const { data } = await page.send('Page.captureScreenshot', { format: 'png' });
         writeFileSync(join(import.meta.dirname, `${name}-${width}-${value}.png`), Buffer.from(String(data), 'base64'));
@@ -49,7 +49,7 @@ async function main(): Promise<void> {
     await run("document.querySelectorAll('.turn .play')[5].click()");
     await wait(2500);
     await run("document.getElementById('player').pause()");
-    await wait(7000); // until the last message has gone
+    await wait(7000); // until the last message has disappeared
     await take('playground', "document.getElementById('result').scrollIntoView()");
     await page.open(`${url}/docs`);
     await take('docs', 'scrollTo(0, 0)');

@@ -21,9 +21,9 @@ function readRttm(text: string): Turn[] {
 
 const root = join(import.meta.dirname, '../..');
 const lanes = [
-  { title: 'What rollcall heard', turns: readRttm(readFileSync(0, 'utf8')) },
+  { title: 'Result of rollcall', turns: readRttm(readFileSync(0, 'utf8')) },
   {
-    title: 'What was said, by whom',
+    title: 'Reference',
     turns: readRttm(readFileSync(join(root, 'test/fixtures/conversation.rttm'), 'utf8')),
   },
 ];

@@ -1,11 +1,11 @@
-/** Puts the address of this service into the examples. */
+/** Inserts the address of this service into the examples. */
 export function fillOrigin(): void {
   for (const code of document.querySelectorAll('pre code')) {
     code.textContent = (code.textContent ?? '').replaceAll('{{origin}}', location.origin);
   }
 }
 
-/** Shows one example at a time. Without this script, all are shown one below the other. */
+/** Shows one example at a time. Without this script, the page shows all of them. */
 export function mountTabs(): void {
   const list = document.getElementById('tabs');
   const examples = [...document.querySelectorAll<HTMLElement>('.example')];
@@ -53,7 +53,7 @@ function copyButton(text: string): HTMLButtonElement {
   copy.className = 'copy';
   copy.textContent = 'Copy';
   copy.addEventListener('click', () => {
-    // The clipboard is undefined on a page on plain http from another machine.
+    // The clipboard is undefined if the page comes over plain http from another machine.
     void navigator.clipboard?.writeText(text).then(() => {
       copy.textContent = 'Copied';
     });

@@ -1,4 +1,4 @@
-/** Number of colours in the style sheet; further speakers repeat them, striped. */
+/** Number of speaker colours in the style sheet; further speakers repeat them with stripes. */
 export const COLOURS = 8;
 
 /** Colours of the style sheet. */
@@ -24,7 +24,7 @@ export function readTheme(): Theme {
   };
 }
 
-/** Sizes a canvas for the screen's pixels and clears it. */
+/** Sets the size of a canvas in device pixels and clears it. */
 export function prepareCanvas(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
   const [pixelWidth, pixelHeight] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
   const context = canvas.getContext('2d');

@@ -24,7 +24,7 @@ export class CodeExample {
       tabs.append(tab);
     }
     find('copy', HTMLButtonElement).addEventListener('click', () => {
-      // The clipboard is undefined on a page on plain http from another machine.
+      // The clipboard is undefined if the page comes over plain http from another machine.
       const copied = navigator.clipboard?.writeText(this.code.textContent ?? '');
       void copied?.then(() => say('Copied.')).catch(() => undefined);
     });

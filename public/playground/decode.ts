@@ -2,7 +2,7 @@ import { cutFrames } from './mp3-cut.ts';
 
 /** Size of the chunks in which a file is decoded. */
 const CHUNK_BYTES = 4 * 1024 * 1024;
-/** Files that cannot be cut are decoded whole, which takes at least 16 times their size in memory. */
+/** Files that cannot be cut are decoded at once, which takes at least 16 times their size in memory. */
 const MAX_WHOLE_BYTES = 96 * 1024 * 1024;
 
 /** Consecutive samples of a recording, mixed to one channel. */
@@ -12,11 +12,11 @@ export interface DecodedChunk {
 }
 
 /**
- * Decodes a recording in the browser, from start to end. WAV and MP3 are decoded in chunks, so that hours take little
+ * Decodes a recording in the browser, from start to end. Decodes WAV and MP3 in chunks, so that hours take little
  * memory.
  *
  * @param sampleRateHz 8000 or more
- * @throws if the browser cannot decode the file, or the file is too large to be decoded whole
+ * @throws if the browser cannot decode the file, or the file is too large to be decoded at once
  */
 export async function* decodeChunks(file: Blob, sampleRateHz: number): AsyncGenerator<DecodedChunk> {
   const head = new DataView(await file.slice(0, 64 * 1024).arrayBuffer());
@@ -43,22 +43,22 @@ export async function* decodeChunks(file: Blob, sampleRateHz: number): AsyncGene
     }
     return;
   }
-  if (file.size > MAX_WHOLE_BYTES) throw new Error('the file is too large to be decoded whole');
+  if (file.size > MAX_WHOLE_BYTES) throw new Error('the file is too large to be decoded at once');
   yield { startSeconds: 0, samples: await decode(await file.arrayBuffer(), sampleRateHz) };
 }
 
 async function decode(bytes: ArrayBuffer, sampleRateHz: number): Promise<Float32Array> {
   const buffer = await new OfflineAudioContext(1, 1, sampleRateHz).decodeAudioData(bytes);
-  const mix = buffer.getChannelData(0);
+  const mono = buffer.getChannelData(0);
   for (let channel = 1; channel < buffer.numberOfChannels; channel++) {
     const other = buffer.getChannelData(channel);
-    for (let i = 0; i < mix.length; i++) mix[i] += other[i];
+    for (let i = 0; i < mono.length; i++) mono[i] += other[i];
   }
-  if (buffer.numberOfChannels > 1) for (let i = 0; i < mix.length; i++) mix[i] /= buffer.numberOfChannels;
-  return mix;
+  if (buffer.numberOfChannels > 1) for (let i = 0; i < mono.length; i++) mono[i] /= buffer.numberOfChannels;
+  return mono;
 }
 
-/** The layout of a WAV file; undefined for other files. */
+/** Reads the layout of a WAV file; undefined for other files. */
 function wavLayout(head: DataView, fileBytes: number) {
   const name = (at: number) => String.fromCharCode(...[0, 1, 2, 3].map((i) => head.getUint8(at + i)));
   if (head.byteLength < 12 || name(0) !== 'RIFF' || name(8) !== 'WAVE') return undefined;
@@ -76,7 +76,7 @@ function wavLayout(head: DataView, fileBytes: number) {
       const dataStart = at + 8;
       return {
         dataStart,
-        // A file that was written as a stream has a length of 0 or 4 GiB in its header.
+        // The header of a file that was written as a stream has a length of 0 or 4 GiB.
         dataEnd: Math.min(fileBytes, bytes === 0 ? fileBytes : dataStart + bytes),
         chunkBytes: Math.ceil(CHUNK_BYTES / frameBytes) * frameBytes,
         bytesPerSecond,
@@ -98,7 +98,7 @@ function wavHeader(format: Uint8Array<ArrayBuffer>, dataBytes: number): Blob {
   return new Blob([chunk('RIFF', 4 + format.length + 8 + dataBytes), 'WAVE', format, chunk('data', dataBytes)]);
 }
 
-/** Offset of the first frame of an MP3 file; undefined for other files. */
+/** Finds the offset of the first frame of an MP3 file; undefined for other files. */
 function mp3Start(head: DataView): number | undefined {
   const bytes = new Uint8Array(head.buffer);
   if (bytes.length > 10 && bytes[0] === 0x49 && bytes[1] === 0x44 && bytes[2] === 0x33) {
@@ -107,7 +107,7 @@ function mp3Start(head: DataView): number | undefined {
   return cutFrames(bytes).from === 0 && cutFrames(bytes).to > 0 ? 0 : undefined;
 }
 
-/** Encodes samples as a WAV file of 16 bits. */
+/** Encodes samples as a 16-bit WAV file. */
 export function wavFile(chunks: readonly Float32Array[], sampleRateHz: number): Blob {
   const samples = chunks.map((chunk) => Int16Array.from(chunk, (value) => Math.max(-1, Math.min(1, value)) * 32_767));
   const format = new DataView(new ArrayBuffer(24));

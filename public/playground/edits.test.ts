@@ -16,8 +16,8 @@ const OUTPUT: Output = {
 const turns = (result: ReturnType<typeof applyEdits>) =>
   result.output.diarization.map(({ speaker, start, end }) => [speaker, start, end]);
 
-describe('edits of a result', () => {
-  it('rename a speaker only in the saved output', () => {
+describe('applyEdits', () => {
+  it('renames a speaker only in the saved output', () => {
     const result = applyEdits(OUTPUT, [{ kind: 'rename', speaker: 'SPEAKER_00', name: 'Sarah' }]);
     expect(result.speakers.map(({ label, name }) => [label, name])).toEqual([
       ['SPEAKER_00', 'Sarah'],
@@ -33,11 +33,11 @@ describe('edits of a result', () => {
       confidence: { Sarah: 90, SPEAKER_01: 20 },
     });
     expect(saved.turnLevelTranscription).toMatchObject([{ speaker: 'Sarah' }, { speaker: 'SPEAKER_01' }]);
-    // It has the service's names.
+    // This member contains the names of the service.
     expect(saved).not.toHaveProperty('identification');
   });
 
-  it('merge two speakers and join their overlapping turns', () => {
+  it('merges two speakers and joins their overlapping turns', () => {
     const result = applyEdits(OUTPUT, [{ kind: 'merge', from: 'SPEAKER_01', into: 'SPEAKER_00' }]);
     expect(turns(result)).toEqual([
       ['SPEAKER_00', 0, 6],
@@ -45,14 +45,14 @@ describe('edits of a result', () => {
     ]);
     expect(result.output.diarization[0].confidence).toEqual({ SPEAKER_00: 90 });
     expect(result.output.turnLevelTranscription).toMatchObject([{ speaker: 'SPEAKER_00' }, { speaker: 'SPEAKER_00' }]);
-    // The others keep their colours.
+    // The other speakers keep their colours.
     expect(result.speakers).toMatchObject([
       { label: 'SPEAKER_00', colour: 0 },
       { label: 'SPEAKER_02', colour: 2 },
     ]);
   });
 
-  it('move a span of a turn to another speaker, with its words', () => {
+  it('moves a span of a turn and its words to another speaker', () => {
     const move = { kind: 'move', from: 'SPEAKER_01', to: 'SPEAKER_02', start: 3.5, end: 6 } as const;
     const result = applyEdits(OUTPUT, [move]);
     expect(turns(result)).toEqual([
@@ -64,13 +64,13 @@ describe('edits of a result', () => {
     expect(result.output.turnLevelTranscription).toMatchObject([{ speaker: 'SPEAKER_00' }, { speaker: 'SPEAKER_02' }]);
   });
 
-  it('recolour a speaker, and give a new speaker a free label', () => {
+  it('changes the colour of a speaker, and gives a new speaker a free label', () => {
     const { speakers } = applyEdits(OUTPUT, [{ kind: 'recolour', speaker: 'SPEAKER_01', colour: 6 }]);
     expect(speakers.map(({ colour }) => colour)).toEqual([0, 6, 2]);
     expect(newLabel(OUTPUT, [])).toBe('SPEAKER_03');
   });
 
-  it('give a new speaker a label that no merged speaker has had', () => {
+  it('gives a new speaker a label that no merged speaker had', () => {
     const edits = [
       { kind: 'rename', speaker: 'SPEAKER_01', name: 'Tom' },
       { kind: 'merge', from: 'SPEAKER_01', into: 'SPEAKER_00' },
@@ -85,7 +85,7 @@ describe('edits of a result', () => {
     expect(newLabel(OUTPUT, [moved])).toBe('SPEAKER_04');
   });
 
-  it('can be undone and redone; a new edit drops the undone ones', () => {
+  it('undoes and redoes edits, and drops undone edits at a new one', () => {
     const [one, two, three] = ['A', 'B', 'C'].map((name) => ({ kind: 'rename', speaker: 'S', name }) as const);
     const history = EditHistory.empty.with(one).with(two).undo();
     expect([history.edits, history.canUndo, history.canRedo]).toEqual([[one], true, true]);

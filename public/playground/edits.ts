@@ -10,7 +10,7 @@ interface SpokenItem {
   readonly confidence?: Readonly<Record<string, number>>;
 }
 
-/** A change of a result by the user. Speakers are given by their labels. */
+/** A change of a result by the user. Labels identify the speakers. */
 export type Edit =
   | { readonly kind: 'rename'; readonly speaker: string; readonly name: string }
   | { readonly kind: 'recolour'; readonly speaker: string; readonly colour: number }
@@ -20,7 +20,7 @@ export type Edit =
 
 export interface EditedSpeaker {
   readonly label: string;
-  /** Name that is shown; the label by default. */
+  /** Name that the page shows; the label by default. */
   readonly name: string;
   readonly colour: number;
 }
@@ -28,14 +28,14 @@ export interface EditedSpeaker {
 export interface EditedResult {
   /** Speakers with a turn, in order of their labels. */
   readonly speakers: readonly EditedSpeaker[];
-  /** With labels, not with names. */
+  /** Contains labels, not names. */
   readonly output: Output;
 }
 
 /** A diarize or identify output. */
 export type Output = Readonly<Record<string, unknown>> & { readonly diarization: readonly SpokenItem[] };
 
-/** Lists whose turns are cut at the bounds of a move. Items of `TEXT_LISTS` are moved whole. */
+/** Lists in which a move cuts turns at its bounds. A move does not cut items of `TEXT_LISTS`. */
 const TURN_LISTS = ['diarization', 'exclusiveDiarization'];
 const TEXT_LISTS = ['wordLevelTranscription', 'turnLevelTranscription'];
 /** Members of an identify output that repeat the diarization with the names of matches. */
@@ -47,7 +47,7 @@ export function outputOf(job: JobState): Output | undefined {
   return job.output && 'diarization' in job.output ? (job.output as Output) : undefined;
 }
 
-/** Applies changes in their order. */
+/** Applies changes in order. */
 export function applyEdits(original: Output, edits: readonly Edit[]): EditedResult {
   let output = original;
   const names = new Map<string, string>();
@@ -58,7 +58,7 @@ export function applyEdits(original: Output, edits: readonly Edit[]): EditedResu
     else if (edit.kind === 'merge') output = relabel(output, edit.from, edit.into, 0, Number.POSITIVE_INFINITY);
     else output = relabel(output, edit.from, edit.to, edit.start, edit.end);
   }
-  // Colours follow the labels of the service, so that a merge changes no other colour.
+  // The order of the service's labels determines the colours, so that a merge changes no other colour.
   const known = [...labelsOf(original), ...labelsOf(output)].filter((label, i, all) => all.indexOf(label) === i);
   const speakers = labelsOf(output).map((label) => {
     return { label, name: names.get(label) ?? label, colour: colours.get(label) ?? known.indexOf(label) };
@@ -66,12 +66,12 @@ export function applyEdits(original: Output, edits: readonly Edit[]): EditedResu
   return { speakers, output };
 }
 
-/** The output with names instead of labels, to be saved. */
+/** Returns the output with names instead of labels, for saving. */
 export function namedOutput({ output, speakers }: EditedResult): Output {
   const names = new Map(speakers.map(({ label, name }) => [label, name]));
   const rename = (label: string): string => names.get(label) ?? label;
-  const kept = Object.entries(output).filter(([member]) => !MATCH_MEMBERS.includes(member));
-  const changed = kept.map(([member, value]) => {
+  const members = Object.entries(output).filter(([member]) => !MATCH_MEMBERS.includes(member));
+  const changed = members.map(([member, value]) => {
     if (member === 'speakerProbability') return [member, renameScores(value as Scores, rename)];
     if (![...TURN_LISTS, ...TEXT_LISTS].includes(member)) return [member, value];
     return [member, (value as readonly SpokenItem[]).map((item) => renamed(item, rename))];
@@ -80,8 +80,8 @@ export function namedOutput({ output, speakers }: EditedResult): Output {
 }
 
 /**
- * The first free label, for a speaker that the service did not find. The label of a merged speaker is not free, since
- * the changes contain its name and colour.
+ * Returns the first free label, for a speaker that the service did not find. The label of a merged speaker is not free,
+ * because the changes contain its name and colour.
  */
 export function newLabel(original: Output, edits: readonly Edit[]): string {
   const added = edits.flatMap((edit) => (edit.kind === 'move' ? [edit.to] : []));
@@ -94,10 +94,10 @@ export function newLabel(original: Output, edits: readonly Edit[]): string {
 
 /** Changes with undo and redo. */
 export class EditHistory {
-  /** @param done number of changes that apply; the later ones were undone */
+  /** @param applied number of changes that apply; the later ones were undone */
   private constructor(
     private readonly all: readonly Edit[],
-    private readonly done: number,
+    private readonly applied: number,
   ) {}
 
   static readonly empty = new EditHistory([], 0);
@@ -107,15 +107,15 @@ export class EditHistory {
   }
 
   get edits(): readonly Edit[] {
-    return this.all.slice(0, this.done);
+    return this.all.slice(0, this.applied);
   }
 
   get canUndo(): boolean {
-    return this.done > 0;
+    return this.applied > 0;
   }
 
   get canRedo(): boolean {
-    return this.done < this.all.length;
+    return this.applied < this.all.length;
   }
 
   with(...edits: readonly Edit[]): EditHistory {
@@ -123,11 +123,11 @@ export class EditHistory {
   }
 
   undo(): EditHistory {
-    return new EditHistory(this.all, Math.max(0, this.done - 1));
+    return new EditHistory(this.all, Math.max(0, this.applied - 1));
   }
 
   redo(): EditHistory {
-    return new EditHistory(this.all, Math.min(this.all.length, this.done + 1));
+    return new EditHistory(this.all, Math.min(this.all.length, this.applied + 1));
   }
 }
 
@@ -144,7 +144,7 @@ function relabel(output: Output, from: string, to: string, start: number, end: n
         if (turn.speaker !== from) return [isMove ? turn : renamed(turn, rename)];
         return cut(turn, start, end).map((span) => (span.isInside ? renamed(span.turn, rename) : span.turn));
       });
-      return [member, unite(turns.sort(byTime))];
+      return [member, joinTurns(turns.sort(byTime))];
     }
     if (TEXT_LISTS.includes(member)) {
       const isInside = (item: SpokenItem) => start <= (item.start + item.end) / 2 && (item.start + item.end) / 2 < end;
@@ -172,21 +172,21 @@ function cut(
   return spans.filter((span) => span.turn.start < span.turn.end);
 }
 
-/** Joins turns of the same speaker that overlap or touch. @param turns in order of their starts */
-function unite(turns: readonly SpokenItem[]): SpokenItem[] {
-  const united: SpokenItem[] = [];
+/** Joins turns of the same speaker that overlap or touch. @param turns by start */
+function joinTurns(turns: readonly SpokenItem[]): SpokenItem[] {
+  const joined: SpokenItem[] = [];
   const lastOf = new Map<string, number>();
   for (const turn of turns) {
     const last = lastOf.get(turn.speaker);
-    const earlier = last === undefined ? undefined : united[last];
+    const earlier = last === undefined ? undefined : joined[last];
     if (last === undefined || earlier === undefined || turn.start > earlier.end) {
-      lastOf.set(turn.speaker, united.push(turn) - 1);
+      lastOf.set(turn.speaker, joined.push(turn) - 1);
       continue;
     }
     const longer = turn.end - turn.start > earlier.end - earlier.start ? turn : earlier;
-    united[last] = { ...longer, start: earlier.start, end: Math.max(earlier.end, turn.end) };
+    joined[last] = { ...longer, start: earlier.start, end: Math.max(earlier.end, turn.end) };
   }
-  return united;
+  return joined;
 }
 
 function renamed(item: SpokenItem, rename: (label: string) => string): SpokenItem {
@@ -205,7 +205,7 @@ function renameScores(scores: Scores, rename: (label: string) => string): Scores
   return { ...scores, score: renameKeys(scores.score, rename, larger) };
 }
 
-/** @param combine joins the values of two keys that get the same name */
+/** @param combine merges the values of two keys that get the same name */
 function renameKeys<T>(
   record: Readonly<Record<string, T>>,
   rename: (key: string) => string,

@@ -13,7 +13,7 @@ const RESULT = applyEdits(
   [{ kind: 'rename', speaker: 'SPEAKER_00', name: 'Sarah' }],
 );
 
-it.each(OUTPUT_FORMAT_NAMES)('writes speaker names into %s', (format) => {
+it.each(OUTPUT_FORMAT_NAMES)('writes speaker names to %s', (format) => {
   const text = exportText(RESULT, format, 'a talk.mp3');
   expect(text).toContain('Sarah');
   expect(text).toContain('SPEAKER_01');
@@ -21,7 +21,7 @@ it.each(OUTPUT_FORMAT_NAMES)('writes speaker names into %s', (format) => {
   expect(formatName(format)).not.toBe(format);
 });
 
-it('uses the name of the file as file id of RTTM', () => {
+it('uses the name of the file as file id in RTTM', () => {
   expect(exportText(RESULT, 'rttm', 'a talk.mp3')).toBe(
     'SPEAKER a_talk 1 0.500 1.500 <NA> <NA> Sarah <NA> <NA>\n' +
       'SPEAKER a_talk 1 3.000 1.000 <NA> <NA> SPEAKER_01 <NA> <NA>\n',

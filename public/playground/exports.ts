@@ -17,16 +17,16 @@ const NAMES: Partial<Record<string, string>> = {
   diarized_json: 'OpenAI diarized_json',
 };
 
-/** Name of a format as the list shows it. */
+/** Returns the name of a format in the list. */
 export const formatName = (format: OutputFormat): string => NAMES[format] ?? format;
 
-/** The edited result with names, written by the service's own writers. */
+/** Formats the edited result with names, with the writers of the service. */
 export function exportText(result: EditedResult, format: OutputFormat, recordingName: string): string {
   const name = (format === 'txt' ? 'text' : format) as Format;
   return formatOutput(namedOutput(result), name, fileIdOf(recordingName));
 }
 
-/** Saves the edited result as a file that is named after the recording. */
+/** Saves the edited result as a file with the name of the recording. */
 export function saveAs(result: EditedResult, format: OutputFormat, recordingName: string): void {
   const text = exportText(result, format, recordingName);
   saveFile(`${fileIdOf(recordingName)}.${endingOf(format)}`, OUTPUT_FORMATS[format], text);

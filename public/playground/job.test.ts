@@ -6,7 +6,7 @@ import { runJob } from './job.ts';
 
 const job = (status: string, output?: object) => ({ jobId: 'j', status, createdAt: '', updatedAt: '', output });
 const ADDRESS = { kind: 'address', url: 'https://example.com/a.mp3' } as const;
-/** A closed port, in place of a host that the page's policy forbids. */
+/** A closed port, which replaces a host that the page's content security policy forbids. */
 const CLOSED = 'http://127.0.0.1:1';
 
 let server: TestServer;
@@ -15,7 +15,7 @@ let client: RollcallClient;
 let answers: Record<string, () => Response> = {};
 let calls: { readonly name: string; readonly body?: unknown }[] = [];
 
-/** Answers the calls by method and path; the connection of any other ends without an answer. */
+/** Sets the answers by method and path; any other call gets no answer. */
 function service(by: Record<string, () => Response>): typeof calls {
   answers = by;
   calls = [];
@@ -28,11 +28,11 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   for await (const chunk of request) chunks.push(chunk as Buffer);
   const isJson = request.headers['content-type'] === 'application/json';
   calls.push({ name, ...(isJson && { body: JSON.parse(Buffer.concat(chunks).toString()) as unknown }) });
-  const made = answers[name]?.();
-  if (made === undefined) return void request.socket.destroy();
-  response.statusCode = made.status;
-  response.setHeaders(made.headers as Parameters<typeof response.setHeaders>[0]);
-  response.end(await made.text());
+  const prepared = answers[name]?.();
+  if (prepared === undefined) return void request.socket.destroy();
+  response.statusCode = prepared.status;
+  response.setHeaders(prepared.headers as Parameters<typeof response.setHeaders>[0]);
+  response.end(await prepared.text());
 }
 
 beforeAll(async () => {
@@ -49,12 +49,12 @@ const run = (source: Parameters<typeof runJob>[1]['source'], signal = new AbortC
   const showState = (...state: [string, number?]) => void messages.push(state);
   const created: string[] = [];
   const onCreated = (id: string) => void created.push(id);
-  const asked = { source, model: 'precision-2', numSpeakers: 2 } as const;
-  return runJob(client, asked, { showState, onCreated, signal }).then((end) => ({ end, messages, created }));
+  const request = { source, model: 'precision-2', numSpeakers: 2 } as const;
+  return runJob(client, request, { showState, onCreated, signal }).then((end) => ({ end, messages, created }));
 };
 
 describe('a job of the playground', () => {
-  it('runs from an address to its end, and shows its progress', async () => {
+  it('runs from an address to its end and shows its progress', async () => {
     const states = [job('created'), job('running'), job('succeeded', { diarization: [] })];
     const calls = service({
       'POST /v1/diarize': created,
@@ -69,12 +69,7 @@ describe('a job of the playground', () => {
       numSpeakers: 2,
       turnLevelConfidence: true,
     });
-    expect(messages.map(([text]) => text)).toEqual([
-      'Starting …',
-      'The job waits for its turn …',
-      'Listening … 50 %',
-      'Done.',
-    ]);
+    expect(messages.map(([text]) => text)).toEqual(['Starting …', 'The job is queued …', 'Analysing … 50 %', 'Done.']);
   });
 
   it('shows the number of the attempt to fetch the recording', async () => {
@@ -94,7 +89,7 @@ describe('a job of the playground', () => {
     ]);
   });
 
-  it('reports a lost connection, and continues when it is back', async () => {
+  it('reports a lost connection and continues after it', async () => {
     let polls = 0;
     service({
       'POST /v1/diarize': created,
@@ -126,7 +121,7 @@ describe('a job of the playground', () => {
     expect(!end.ok && end.problem?.message).toMatch(/8 MiB/);
   });
 
-  it('reports the network, not the host of uploads, if uploads go to the host of the page', async () => {
+  it('reports a network fault if uploads go to the host of the page', async () => {
     service({ 'POST /v1/media/input': () => Response.json({ url: `${origin}/v1/media/upload/x` }, { status: 201 }) });
     const { end } = await run({ kind: 'file', file: new File([new Uint8Array(9 * 1024 * 1024)], 'a') });
     expect(!end.ok && end.problem?.message).toMatch(/^http:\/\/127\.0\.0\.1:\d+ cannot be reached: [^.]*\.$/);
@@ -144,7 +139,7 @@ describe('a job of the playground', () => {
     expect(!end.ok && end.problem?.message).toMatch(/changed or moved/);
   });
 
-  it('shows all faults of a request, and advice about a wrong key', async () => {
+  it('shows all faults of a request and advice about a wrong key', async () => {
     const errors = [{ field: 'url', message: 'must not be empty' }];
     service({ 'POST /v1/diarize': () => Response.json({ message: 'Invalid request', errors }, { status: 400 }) });
     expect((await run(ADDRESS)).end).toEqual({
@@ -157,13 +152,13 @@ describe('a job of the playground', () => {
       ok: false,
       problem: {
         message: refusal.message,
-        isOfKey: true,
+        isKeyFault: true,
         details: [expect.stringContaining('npm run key'), 'Request r'],
       },
     });
   });
 
-  it('shows why a job failed', async () => {
+  it('shows the reason why a job failed', async () => {
     const output = { error: 'The recording holds no speech.', code: 'no_speech' };
     service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': () => Response.json(job('failed', output)) });
     expect((await run(ADDRESS)).end).toEqual({
@@ -172,31 +167,31 @@ describe('a job of the playground', () => {
     });
   });
 
-  it('may continue after a fault of the service or an answer of another program, which the page says', async () => {
+  it('is reported as possibly continuing after a fault of the service or an unexpected answer', async () => {
     const busy = () => Response.json({ message: 'Busy.', requestId: 'r' }, { status: 503 });
     const page = () => new Response('<html>', { status: 502 });
     for (const answer of [busy, page]) {
       service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': answer });
-      vi.spyOn(client, 'wait').mockImplementationOnce((id) => client.retrieve(id)); // without its patience
+      vi.spyOn(client, 'wait').mockImplementationOnce((id) => client.retrieve(id)); // without retries
       const { end } = await run(ADDRESS);
       expect(end).toMatchObject({ ok: false, isLost: true });
-      expect(!end.ok && end.problem?.details.at(-1)).toMatch(/load this page again/);
+      expect(!end.ok && end.problem?.details.at(-1)).toMatch(/reload this page/);
     }
     const gone = () => Response.json({ message: 'Not found.', requestId: 'r' }, { status: 404 });
     service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': gone });
     expect((await run(ADDRESS)).end).not.toHaveProperty('isLost');
   });
 
-  it('may continue after its key was revoked, which the page says', async () => {
+  it('is reported as possibly continuing after its key was revoked', async () => {
     const refused = () => Response.json({ message: 'The API key is revoked.', requestId: 'r' }, { status: 401 });
     service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': refused });
     const { end } = await run(ADDRESS);
     expect(end).toMatchObject({
       ok: false,
       isLost: true,
-      problem: { message: 'The API key is revoked.', isOfKey: true },
+      problem: { message: 'The API key is revoked.', isKeyFault: true },
     });
-    expect(!end.ok && end.problem?.details.at(-1)).toMatch(/may go on; .* GET \/v1\/jobs\/j\.$/);
+    expect(!end.ok && end.problem?.details.at(-1)).toMatch(/may continue; .* GET \/v1\/jobs\/j\.$/);
   });
 
   it('reports an expired result', async () => {
@@ -207,7 +202,7 @@ describe('a job of the playground', () => {
     });
   });
 
-  it('is not created after an abort during the wait for the rate limit', async () => {
+  it('is not created when it is aborted during the wait for the rate limit', async () => {
     const stop = new AbortController();
     const calls = service({
       'POST /v1/diarize': () => {
@@ -220,7 +215,7 @@ describe('a job of the playground', () => {
     expect(calls).toHaveLength(1);
   });
 
-  it('is not created after an abort during the upload', async () => {
+  it('is not created when it is aborted during the upload', async () => {
     const stop = new AbortController();
     const calls = service({
       'POST /v1/media/input': () => {
@@ -247,7 +242,7 @@ describe('a job of the playground', () => {
     expect(calls.at(-1)!.name).toBe('POST /v1/jobs/j/cancel');
   });
 
-  it('reports that it could not be canceled, and shows its result if it had succeeded', async () => {
+  it('reports a failed cancellation, and shows the result of a job that had succeeded', async () => {
     const aborted = async (cancel?: () => Response) => {
       const stop = new AbortController();
       service({
@@ -260,7 +255,7 @@ describe('a job of the playground', () => {
       });
       return (await run(ADDRESS, stop.signal)).end;
     };
-    const details = ['Job j', expect.stringContaining('load this page again')];
+    const details = ['Job j', expect.stringContaining('reload this page')];
     expect(await aborted()).toMatchObject({
       ok: false,
       isLost: true,

@@ -11,7 +11,7 @@ import { button, element, find } from './page.ts';
 import { Panels } from './panels.ts';
 import { Peaks } from './peaks.ts';
 import { type Problem, problemOf } from './problem.ts';
-import { type Asked, type Fault, nameOf, readForm } from './request.ts';
+import { type Fault, type FormRequest, nameOf, readForm } from './request.ts';
 import { keyInFragment, Session } from './session.ts';
 import { liveLength, type Turn } from './turns.ts';
 import { compareVoices, voiceClip } from './voices.ts';
@@ -32,19 +32,19 @@ const compareButton = find('compare', HTMLButtonElement);
 const session = new Session(() => sessionStorage);
 const memory = new Memory(() => localStorage);
 
-/** Largest recording that is fetched for its waveform; a larger one only plays from its address. */
+/** Largest recording that the page fetches for its waveform; a larger one only plays from its address. */
 const MAX_FETCHED_BYTES = 512 * 1024 * 1024;
-/** Audio of a live stream that is kept for playback. */
+/** Length of the audio of a live stream that the page keeps for playback. */
 const MAX_KEPT_SECONDS = 3600;
 let running: AbortController | undefined;
-/** The job whose result is shown. */
-let shown: RememberedJob | undefined;
+/** The job whose result the page shows. */
+let shownJob: RememberedJob | undefined;
 
 const workbench = new Workbench({
   onEdits(edits) {
-    if (!shown) return;
-    shown = { ...shown, edits };
-    memory.rememberJob(shown);
+    if (!shownJob) return;
+    shownJob = { ...shownJob, edits };
+    memory.rememberJob(shownJob);
   },
   onRemember(label, name) {
     void panels.remember(
@@ -99,22 +99,22 @@ function showChoice(): void {
   codeExample.update();
 }
 
-/** Shows the field of the key, or only that there is a key. */
+/** Shows the field for the key, or only that a key is set. */
 function showKey(isKnown: boolean): void {
   find('key-field', HTMLElement).hidden = isKnown;
   find('key-known', HTMLElement).hidden = !isKnown;
 }
 
-function takeKey(): void {
-  const given = keyInFragment(location);
+function readKey(): void {
+  const keyFromAddress = keyInFragment(location);
   // The key must not be visible in the address bar, or copied with the address.
   if (location.hash !== '') history.replaceState(null, '', location.pathname + location.search);
-  if (given !== undefined) session.key = given;
-  keyField.value = given ?? session.key;
+  if (keyFromAddress !== undefined) session.key = keyFromAddress;
+  keyField.value = keyFromAddress ?? session.key;
   showKey(keyField.value !== '');
 }
 
-/** Reports what has happened: to screen readers, in the status line and in a toast. */
+/** Shows a message to screen readers, in the status line and in a toast. */
 function say(message: string): void {
   spoken.textContent = message;
   statusText.textContent = message;
@@ -128,7 +128,7 @@ function say(message: string): void {
 
 function showState(message: string, fraction?: number): void {
   if (statusText.textContent !== message) statusText.textContent = message;
-  // A screen reader would read each percentage aloud; the progress bar has it on request.
+  // Without the percentage, because a screen reader would read each one aloud. The progress bar has it on request.
   const spokenMessage = fraction === undefined ? message : message.replace(/ \d+ %$/, '');
   if (spoken.textContent !== spokenMessage) spoken.textContent = spokenMessage;
   progressBar.hidden = running === undefined;
@@ -136,14 +136,14 @@ function showState(message: string, fraction?: number): void {
   else progressBar.value = fraction;
 }
 
-function showProblem({ message, details, isOfKey }: Problem): void {
+function showProblem({ message, details, isKeyFault }: Problem): void {
   const head = element('p', '', message);
   const list = element('ul');
   for (const detail of details) list.append(element('li', '', detail));
   problemBox.replaceChildren(head, ...(details.length > 0 ? [list] : []));
   problemBox.hidden = false;
   problemBox.scrollIntoView({ block: 'nearest' });
-  if (!isOfKey) return;
+  if (!isKeyFault) return;
   session.key = '';
   showForm(true);
   showKey(false);
@@ -165,7 +165,7 @@ function clearFaults(): void {
   for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid');
 }
 
-/** Shows the form, or a button for it while a result is shown. */
+/** Shows the form, or a button that opens it. */
 function showForm(isShown: boolean): void {
   form.hidden = !isShown;
   find('again', HTMLElement).hidden = isShown;
@@ -173,7 +173,7 @@ function showForm(isShown: boolean): void {
 
 function clear(): void {
   workbench.close();
-  shown = undefined;
+  shownJob = undefined;
   session.job = undefined;
   warning.hidden = true;
   suggestions.replaceChildren();
@@ -188,11 +188,11 @@ const clientOf = (key: string): RollcallClient => {
 async function stream(client: RollcallClient, signal: AbortSignal): Promise<void> {
   showState('Waiting for the microphone …');
   const peaks = new Peaks();
-  const kept: Float32Array[] = [];
+  const recorded: Float32Array[] = [];
   let [rateHz, seconds] = [16_000, 0];
   const onSamples = (samples: Float32Array, sampleRateHz: number) => {
     rateHz = sampleRateHz;
-    if (seconds < MAX_KEPT_SECONDS) kept.push(samples);
+    if (seconds < MAX_KEPT_SECONDS) recorded.push(samples);
     peaks.add(samples, sampleRateHz, seconds);
     seconds += samples.length / sampleRateHz;
   };
@@ -205,44 +205,48 @@ async function stream(client: RollcallClient, signal: AbortSignal): Promise<void
   const problem = await listen(client, onTurns, signal, onSamples);
   if (problem) showProblem(problem);
   if (turns.length === 0) return workbench.close();
-  workbench.load(wavFile(kept, rateHz));
+  workbench.load(wavFile(recorded, rateHz));
   workbench.open({ name: 'microphone', output: { diarization: turns }, edits: [] });
   showForm(false);
 }
 
-function showSent(totalBytes: number): (sentBytes: number) => void {
+function showUploadProgress(totalBytes: number): (sentBytes: number) => void {
   return (sentBytes) => {
     const share = totalBytes > 0 ? sentBytes / totalBytes : 0;
     showState(`Sending the file … ${Math.round(100 * share)} %`, share);
   };
 }
 
-async function work(client: RollcallClient, { source, ...asked }: Asked, signal: AbortSignal): Promise<void> {
+async function runRequest(
+  client: RollcallClient,
+  { source, ...options }: FormRequest,
+  signal: AbortSignal,
+): Promise<void> {
   if (source.kind === 'microphone') return stream(client, signal);
   let job: RememberedJob = { id: '', name: nameOf(source) };
-  const options: RunOptions = {
+  const runOptions: RunOptions = {
     showState,
     onCreated(id, url) {
       job = { ...job, id, ...(!/^data:/i.test(url) && { url }) };
       session.job = job;
       memory.rememberJob(job);
     },
-    ...(source.kind === 'file' && { put: putWithProgress(showSent(source.file.size)) }),
+    ...(source.kind === 'file' && { put: putWithProgress(showUploadProgress(source.file.size)) }),
     signal,
   };
-  const end = await runJob(client, { ...asked, source }, options);
+  const end = await runJob(client, { ...options, source }, runOptions);
   showEnd(client, end, job, source.kind === 'file' ? source.file : undefined);
 }
 
 function showEnd(client: RollcallClient, end: JobEnd, job: RememberedJob, file: File | undefined): void {
   const output = end.ok ? outputOf(end.job) : undefined;
   if (end.ok && output) {
-    shown = memory.job(job.id) ?? job;
+    shownJob = memory.job(job.id) ?? job;
     const note = output.warning;
     warning.textContent = typeof note === 'string' ? note : '';
     warning.hidden = typeof note !== 'string';
     workbench.load(file);
-    workbench.open({ name: job.name, output, edits: shown.edits ?? [] });
+    workbench.open({ name: job.name, output, edits: shownJob.edits ?? [] });
     showForm(false);
     showCompare();
     if (!file) void loadRecording(client, job);
@@ -252,12 +256,12 @@ function showEnd(client: RollcallClient, end: JobEnd, job: RememberedJob, file: 
   if (!end.ok && end.problem) showProblem(end.problem);
 }
 
-/** Loads the recording of a job from its address, or from the service, which keeps uploads for 48 hours. */
+/** Loads the recording of a job from its address or from the service, which keeps uploads for 48 hours. */
 async function loadRecording(client: RollcallClient, { id, url }: RememberedJob): Promise<void> {
-  if (url === undefined) return workbench.note('The recording of this job is not known to this browser.', true);
+  if (url === undefined) return workbench.note('This browser does not have the recording of this job.', true);
   if (!url.startsWith('media://')) return workbench.load(url);
   const ticket = await client.downloadUrl(url.slice('media://'.length));
-  if (shown?.id !== id) return;
+  if (shownJob?.id !== id) return;
   if (!ticket.ok) {
     return workbench.note('The service no longer has the recording: it keeps uploads for 48 hours.', true);
   }
@@ -266,7 +270,7 @@ async function loadRecording(client: RollcallClient, { id, url }: RememberedJob)
     const { size } = new URL(ticket.value).origin === location.origin ? await sizeOf(ticket.value) : { size: Infinity };
     if (size > MAX_FETCHED_BYTES) return;
     const blob = await (await fetch(ticket.value)).blob();
-    if (shown?.id === id) workbench.attach(blob);
+    if (shownJob?.id === id) workbench.attach(blob);
   } catch {
     // The recording plays from its address, without a waveform.
   }
@@ -278,7 +282,7 @@ async function sizeOf(address: string): Promise<{ readonly size: number }> {
   return { size: ok && Number.isFinite(length) ? length : Infinity };
 }
 
-/** Runs a task that the user can stop; the form is disabled until its end. */
+/** Runs a task that the user can stop. Disables the form until its end. */
 async function run(key: string, task: (client: RollcallClient, signal: AbortSignal) => Promise<void>): Promise<void> {
   const control = new AbortController();
   running = control;
@@ -295,7 +299,7 @@ async function run(key: string, task: (client: RollcallClient, signal: AbortSign
   showState(isStopped ? 'Stopped.' : isDone ? 'Done.' : '');
 }
 
-/** Shows the start or the stop button, and moves the focus from the other one. */
+/** Shows the start button or the stop button, and moves the focus from the other one. */
 function showButtons(): void {
   const [visible, other] = running ? [stopButton, startButton] : [startButton, stopButton];
   const hadFocus = document.activeElement === other;
@@ -313,15 +317,15 @@ async function start(): Promise<void> {
   if (!read.ok) return showFaults(read.faults);
   clear();
   showState('');
-  const asked = read.value;
-  session.key = asked.key;
-  const begun = performance.now();
-  await run(asked.key, (client, signal) => work(client, asked, signal));
-  const isJobDone = asked.source.kind !== 'microphone' && workbench.isShown && problemBox.hidden;
-  if (isJobDone) showState(`Done in ${((performance.now() - begun) / 1000).toFixed(1)} s.`);
+  const request = read.value;
+  session.key = request.key;
+  const startedMs = performance.now();
+  await run(request.key, (client, signal) => runRequest(client, request, signal));
+  const isJobDone = request.source.kind !== 'microphone' && workbench.isShown && problemBox.hidden;
+  if (isJobDone) showState(`Done in ${((performance.now() - startedMs) / 1000).toFixed(1)} s.`);
 }
 
-/** Follows a job that was started earlier, and shows its result. Does not report a job that has failed since. */
+/** Follows a job that was started earlier, and shows its result. Does not report a job that no longer exists. */
 async function resume(key: string, job: RememberedJob): Promise<void> {
   if (running) return;
   clearFaults();
@@ -335,7 +339,8 @@ async function resume(key: string, job: RememberedJob): Promise<void> {
       return;
     }
     const isExpired = known.ok && known.value.output === undefined && isTerminal(known.value.status);
-    if (isExpired) return showProblem({ message: 'The result is gone: it was kept for 24 hours.', details: [] });
+    if (isExpired)
+      return showProblem({ message: 'The result has expired: the service keeps it for 24 hours.', details: [] });
     session.job = job;
     showEnd(client, await followJob(client, job.id, { showState, signal }), job, undefined);
   });
@@ -343,13 +348,13 @@ async function resume(key: string, job: RememberedJob): Promise<void> {
 
 function showCompare(): void {
   const { length } = memory.voices;
-  compareButton.hidden = length === 0 || shown?.url === undefined;
+  compareButton.hidden = length === 0 || shownJob?.url === undefined;
   compareButton.textContent = `Compare with ${length === 1 ? 'your voice' : `your ${length} voices`} (a billed job)`;
 }
 
-/** Finds speakers who match the voices of this browser, and asks the user to confirm each match. */
+/** Finds speakers who match the stored voices, and asks the user to confirm each match. */
 async function compare(): Promise<void> {
-  const job = shown;
+  const job = shownJob;
   if (!job?.url || running) return;
   compareButton.disabled = true;
   say('Comparing voices …');
@@ -357,7 +362,7 @@ async function compare(): Promise<void> {
     if (progress !== undefined) say(`Comparing voices … ${Math.round(100 * progress)} %`);
   });
   compareButton.disabled = false;
-  if (shown?.id !== job.id) return;
+  if (shownJob?.id !== job.id) return;
   if (!found.ok) return showProblem(found.problem);
   const rows = found.value.flatMap(({ turns, name, confidence }) => {
     const label = workbench.speakerAt(turns);
@@ -371,7 +376,7 @@ async function compare(): Promise<void> {
     const no = button('No', () => row.remove());
     yes.setAttribute('aria-label', `Yes, ${current} is ${name}`);
     no.setAttribute('aria-label', `No, ${current} is not ${name}`);
-    row.append(element('span', '', `${current} looks like ${name} (${Math.round(confidence)} %)`), yes, no);
+    row.append(element('span', '', `${current} sounds like ${name} (${Math.round(confidence)} %)`), yes, no);
     return [row];
   });
   suggestions.replaceChildren(...rows);
@@ -379,8 +384,8 @@ async function compare(): Promise<void> {
   suggestions.querySelector('button')?.focus();
 }
 
-/** Puts a file into the form. */
-function takeFile(file: File): void {
+/** Selects a file in the form. */
+function selectFile(file: File): void {
   const transfer = new DataTransfer();
   transfer.items.add(file);
   fileField.files = transfer.files;
@@ -391,7 +396,7 @@ function takeFile(file: File): void {
 
 async function trySample(): Promise<void> {
   const response = await fetch('/playground/sample.mp3');
-  takeFile(new File([await response.blob()], 'conversation.mp3', { type: 'audio/mpeg' }));
+  selectFile(new File([await response.blob()], 'conversation.mp3', { type: 'audio/mpeg' }));
   await start();
 }
 
@@ -403,7 +408,7 @@ form.addEventListener('submit', (event) => {
 });
 stopButton.addEventListener('click', () => {
   showState('Stopping …');
-  // A disabled button would lose the focus, which then could not be moved to the start button.
+  // Not `disabled`: a disabled button would lose the focus, which must move to the start button.
   stopButton.setAttribute('aria-disabled', 'true');
   running?.abort();
 });
@@ -424,14 +429,14 @@ window.addEventListener('offline', () => {
 listenToDrops(
   () => running !== undefined,
   (file) => {
-    takeFile(file);
+    selectFile(file);
     startButton.focus();
   },
 );
 // The user may open an address with another key in the same tab.
-window.addEventListener('hashchange', takeKey);
-// Browsers restore the form after a reload, some of them late.
+window.addEventListener('hashchange', readKey);
+// Browsers restore the form after a reload, some of them after this script has run.
 window.addEventListener('pageshow', showChoice);
 showChoice();
-takeKey();
+readKey();
 if (session.job && keyField.value !== '') void resume(keyField.value, memory.job(session.job.id) ?? session.job);

@@ -16,7 +16,7 @@ const TURNS = [
   { speaker: 'B', start: 9, end: 10 },
 ];
 
-it('divides time by the active speakers, overlaps included', () => {
+it('divides time into ranges by the active speakers', () => {
   expect(rangesOf(TURNS)).toEqual([
     { start: 0, end: 3, speakers: ['A'] },
     { start: 3, end: 4, speakers: ['A', 'B'] },
@@ -27,7 +27,7 @@ it('divides time by the active speakers, overlaps included', () => {
   expect(rangesOf([])).toEqual([]);
 });
 
-it('finds the overlap of a turn, and the ranges in which a speaker talks alone', () => {
+it('finds the overlap of a turn and the ranges in which a speaker talks alone', () => {
   const ranges = rangesOf(TURNS);
   expect(TURNS.map((turn) => overlapSeconds(turn, ranges))).toEqual([1, 1, 0, 0]);
   expect(aloneRanges(ranges, 'B').map(({ start, end }) => [start, end])).toEqual([
@@ -40,22 +40,25 @@ it('finds the last item that has started', () => {
   expect([-1, 0, 5.9, 6, 100].map((at) => lastStarted(TURNS, at))).toEqual([-1, 0, 1, 2, 3]);
 });
 
-it('marks a turn as unsure if its confidence is low, not if it has none', () => {
+it('marks a turn as unsure only if its confidence is low', () => {
   const turn = { speaker: 'A', start: 0, end: 1 };
   expect(isUnsure({ ...turn, confidence: { A: 41, B: 59 } })).toBe(true);
   expect(isUnsure({ ...turn, confidence: { A: 93 } })).toBe(false);
   expect(isUnsure(turn)).toBe(false);
 });
 
-it('gives a transcribed turn the confidence of the turn of its speaker with the longest overlap', () => {
+it('adds the confidence of the turn with the longest overlap to a transcribed turn', () => {
   const turns: ConfidentTurn[] = [
     { speaker: 'A', start: 0, end: 1, confidence: { A: 90 } },
     { speaker: 'A', start: 1.2, end: 4, confidence: { A: 45, B: 55 } },
     { speaker: 'B', start: 1.2, end: 5, confidence: { B: 80 } },
   ];
-  const said = [
+  const transcribed = [
     { speaker: 'A', start: 0.5, end: 4, text: 'and so on' },
     { speaker: 'B', start: 6, end: 7, text: 'yes' },
   ];
-  expect(withConfidence(said, turns)).toEqual([{ ...said[0], confidence: { A: 45, B: 55 } }, said[1]]);
+  expect(withConfidence(transcribed, turns)).toEqual([
+    { ...transcribed[0], confidence: { A: 45, B: 55 } },
+    transcribed[1],
+  ]);
 });

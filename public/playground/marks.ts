@@ -12,7 +12,7 @@ export interface Range {
 
 export type ConfidentTurn = Turn & { readonly confidence?: Readonly<Record<string, number>> };
 
-/** Confidence of the service in a turn's speaker, 0 to 100; undefined if the result has none. */
+/** Returns the confidence in a turn's speaker, 0 to 100; undefined if the result has none. */
 export function confidenceOf({ speaker, confidence }: ConfidentTurn): number | undefined {
   return confidence?.[speaker];
 }
@@ -22,8 +22,8 @@ export function isUnsure(turn: ConfidentTurn): boolean {
 }
 
 /**
- * Adds to transcribed turns the confidence of the turn of the same speaker with the longest overlap.
- * @param turns in order of their starts
+ * Adds to each transcribed turn the confidence of the turn of the same speaker with the longest overlap.
+ * @param turns by start
  */
 export function withConfidence<T extends Turn>(
   transcribed: readonly T[],
@@ -40,7 +40,7 @@ export function withConfidence<T extends Turn>(
   });
 }
 
-/** Divides time by the active speakers. @param turns in order of their starts */
+/** Divides time into ranges by the active speakers. @param turns by start */
 export function rangesOf(turns: readonly Turn[]): Range[] {
   const events = turns.flatMap((turn) => [
     { at: turn.start, turn, isStart: true },
@@ -61,7 +61,7 @@ export function rangesOf(turns: readonly Turn[]): Range[] {
   return ranges;
 }
 
-/** Index of the last item that starts at or before a moment; -1 for none. @param items in order of their starts */
+/** Returns the index of the last item that starts at or before a time; -1 for none. @param items by start */
 export function lastStarted(items: readonly { readonly start: number }[], seconds: number): number {
   let [low, high] = [0, items.length];
   while (low < high) {
@@ -72,7 +72,7 @@ export function lastStarted(items: readonly { readonly start: number }[], second
   return low - 1;
 }
 
-/** Seconds of a turn in which other speakers talk as well. */
+/** Returns the seconds of a turn in which other speakers also talk. */
 export function overlapSeconds(turn: Turn, ranges: readonly Range[]): number {
   let seconds = 0;
   for (let i = Math.max(0, lastStarted(ranges, turn.start)); i < ranges.length && ranges[i].start < turn.end; i++) {
@@ -83,7 +83,7 @@ export function overlapSeconds(turn: Turn, ranges: readonly Range[]): number {
   return seconds;
 }
 
-/** Ranges in which one speaker talks alone, the longest first. */
+/** Returns the ranges in which a speaker talks alone, the longest first. */
 export function aloneRanges(ranges: readonly Range[], speaker: string): Range[] {
   return ranges
     .filter(({ speakers }) => speakers.length === 1 && speakers[0] === speaker)

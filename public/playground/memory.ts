@@ -3,10 +3,10 @@ import type { Edit } from './edits.ts';
 /** The used part of the browser's `localStorage` and `sessionStorage`. */
 export type Store = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
-/** A job that this browser has started or opened; it continues without the page. */
+/** A job that this browser has started or opened. It does not need the page. */
 export interface RememberedJob {
   readonly id: string;
-  /** Name of the recording, such as that of its file. */
+  /** Name of the recording, for example of its file. */
   readonly name: string;
   /** URL of the recording: an address, or `media://` for an upload; undefined for a file sent in the request. */
   readonly url?: string;
@@ -28,9 +28,9 @@ const MAX_JOBS = 50;
 /** Limit of an identify job. */
 export const MAX_VOICES = 50;
 
-/** Data that the browser keeps between visits. If it refuses to store them, the page works without. */
+/** Data that the browser keeps between visits. The page works without them if the browser refuses to store them. */
 export class Memory {
-  /** @param open gives the store; may throw */
+  /** @param open returns the store; may throw */
   constructor(private readonly open: () => Store) {}
 
   /** The newest first. */
@@ -54,7 +54,7 @@ export class Memory {
     return this.read<Voice>(VOICES);
   }
 
-  /** A voice of the same name is replaced. @returns false if there are too many, or the browser refuses to store it */
+  /** Adds or replaces the voice of a name. @returns false if there are too many or the browser refuses to store it */
   rememberVoice(voice: Voice): boolean {
     const voices = [...this.voices.filter(({ name }) => name !== voice.name), voice];
     return voices.length <= MAX_VOICES && this.write(VOICES, voices);

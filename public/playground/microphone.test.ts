@@ -35,7 +35,7 @@ class FakeNode {
 }
 
 let refuse: (options: object) => void;
-/** Delivers a frame of the microphone, with this value as samples. */
+/** Delivers a frame of the microphone; all samples have this value. */
 let record: (value?: number) => void;
 let server: LiveServer;
 let client: RollcallClient;
@@ -64,12 +64,12 @@ afterEach(async () => {
   await server.close();
 });
 
-it('sends the last three seconds before the stream was open, and ends it at the signal', async () => {
+it('sends the last three seconds before the stream opened and ends it at the signal', async () => {
   const stop = new AbortController();
   const create = client.createLive.bind(client);
-  vi.spyOn(client, 'createLive').mockImplementation((...asked) => {
+  vi.spyOn(client, 'createLive').mockImplementation((...args) => {
     for (let frame = 0; frame < 40; frame++) record(frame);
-    return create(...asked);
+    return create(...args);
   });
   const seconds: number[] = [];
   const listening = listen(client, (_, sentSeconds) => void seconds.push(sentSeconds), stop.signal);
@@ -84,12 +84,12 @@ it('sends the last three seconds before the stream was open, and ends it at the 
   expect(track.stop).toHaveBeenCalled();
 });
 
-it('sends nothing after an abort during the opening of the stream', async () => {
+it('sends nothing when it is aborted while the stream opens', async () => {
   const stop = new AbortController();
   const create = client.createLive.bind(client);
-  vi.spyOn(client, 'createLive').mockImplementation(async (...asked) => {
+  vi.spyOn(client, 'createLive').mockImplementation(async (...args) => {
     for (let frame = 0; frame < 5; frame++) record();
-    const created = await create(...asked);
+    const created = await create(...args);
     stop.abort();
     return created;
   });
@@ -101,7 +101,7 @@ it('sends nothing after an abort during the opening of the stream', async () => 
   expect(server.received).toEqual({ frames: [], texts: [] });
 });
 
-it('closes the microphone once, also for several reasons at the same time', async () => {
+it('closes the microphone once when several reasons occur at the same time', async () => {
   const stop = new AbortController();
   const listening = listen(client, () => undefined, stop.signal);
   await expect.poll(() => server.requests.length).toBe(1);
@@ -112,11 +112,11 @@ it('closes the microphone once, also for several reasons at the same time', asyn
   await expect.poll(receivedFrames).toBeGreaterThan(0);
   stop.abort();
   unplug();
-  await server.close(); // the connection is lost in the same moment
+  await server.close(); // the connection is lost at the same time
   expect(await listening).toEqual({ message: 'The microphone was disconnected.', details: [] });
 });
 
-it('closes the microphone if the browser supports no rate, and uses the rate that it supports', async () => {
+it('uses a supported sample rate and closes the microphone if there is none', async () => {
   const unsupported = (): never => {
     throw new DOMException('rate', 'NotSupportedError');
   };
@@ -135,7 +135,7 @@ it('closes the microphone if the browser supports no rate, and uses the rate tha
   expect(await listening).toBeUndefined();
 });
 
-it('draws at the interval, less often if drawing takes long, and not after the stop', () => {
+it('draws at the interval, less often if drawing is slow, and never after the stop', () => {
   vi.useFakeTimers();
   let [now, durationMs, drawn] = [0, 1, 0];
   const draw = () => {

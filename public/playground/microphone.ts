@@ -3,22 +3,22 @@ import { aborted } from '../../client/sdk/pause.ts';
 import { type Problem, problemOf } from './problem.ts';
 import type { Turn } from './turns.ts';
 
-/** Called with the turns so far, and the seconds of audio that were sent. */
+/** Called with the turns so far and the seconds of audio sent. */
 export type ShowTurns = (turns: readonly Turn[], seconds: number) => void;
 
 /** Shortest interval between two drawings. */
 const REDRAW_MS = 250;
-/** Largest share of the page's time for drawing, since the page also has to send audio. */
+/** Largest share of the page's time for drawing, because the page must also send audio. */
 const MAX_DRAWING_SHARE = 0.1;
-/** Frames of 100 ms that are kept while the stream is opened. More than five seconds at once would end the stream. */
+/** Frames of 100 ms that are kept while the stream opens. More than 5 s at once would end the stream. */
 const MAX_WAITING_FRAMES = 30;
 /** Rates of a live stream, the best first. */
 const RATES_HZ = [16_000, 48_000, 44_100, 24_000, 8000];
 
 /**
- * Sends the microphone's samples to a live stream until the signal aborts, and reports the turns, corrected.
+ * Sends the microphone's samples to a live stream until the signal aborts, and reports the corrected turns.
  *
- * @param onSamples called with the samples that are sent
+ * @param onSamples called with the samples that it sends
  * @returns the fault, if any
  */
 export async function listen(
@@ -27,12 +27,12 @@ export async function listen(
   signal: AbortSignal,
   onSamples?: (samples: Float32Array, sampleRateHz: number) => void,
 ): Promise<Problem | undefined> {
-  const microphone = await openedUnless(signal);
+  const microphone = await openUnlessAborted(signal);
   if (microphone === undefined || 'message' in microphone) return microphone;
   const opened = await openLiveStream(client, { corrections: true, sampleRate: microphone.sampleRateHz, signal });
   if (signal.aborted) {
     await microphone.close();
-    // The audio during the opening would be billed.
+    // Otherwise the audio since the opening would be billed.
     if (opened.ok) opened.value.abort();
     return undefined;
   }
@@ -45,10 +45,10 @@ export async function listen(
     onSamples?.(samples, microphone.sampleRateHz);
     void stream.write(samples);
   });
-  let isGone = false;
+  let isDisconnected = false;
   const finish = () => void microphone.close().then(() => stream.end());
-  microphone.onGone(() => {
-    isGone = true;
+  microphone.onDisconnect(() => {
+    isDisconnected = true;
     finish();
   });
   signal.addEventListener('abort', finish, { once: true });
@@ -60,16 +60,16 @@ export async function listen(
   show();
   const close = await stream.closed;
   await microphone.close();
-  if (isGone) return { message: 'The microphone was disconnected.', details: [] };
+  if (isDisconnected) return { message: 'The microphone was disconnected.', details: [] };
   return close.kind === 'done' || close.kind === 'aborted' ? undefined : { message: close.message, details: [] };
 }
 
-/** Opens the microphone. @returns undefined if the signal was aborted before the user has answered the browser */
-async function openedUnless(signal: AbortSignal): Promise<Microphone | Problem | undefined> {
+/** Opens the microphone. @returns undefined if the signal aborts before the user answers the browser's question */
+async function openUnlessAborted(signal: AbortSignal): Promise<Microphone | Problem | undefined> {
   const opening = openMicrophone();
   const opened = await Promise.race([opening, aborted(signal)]);
   if (opened !== undefined && !signal.aborted) return opened;
-  // The user may answer later.
+  // Closes the microphone if the user allows it later.
   void opening.then((late) => ('message' in late ? undefined : late.close()));
   return undefined;
 }
@@ -77,20 +77,20 @@ async function openedUnless(signal: AbortSignal): Promise<Microphone | Problem |
 interface Microphone {
   readonly sampleRateHz: number;
   onSamples(handle: (samples: Float32Array) => void): void;
-  /** Calls back when it was unplugged, or the browser has taken it away. */
-  onGone(callback: () => void): void;
+  /** Calls back when the microphone is unplugged or the browser revokes the permission. */
+  onDisconnect(callback: () => void): void;
   close(): Promise<void>;
 }
 
 function faultOf(error: unknown): string {
   const name = error instanceof DOMException ? error.name : '';
   if (name === 'NotAllowedError') return 'The microphone is not allowed. Allow it for this page in the browser.';
-  if (name === 'NotFoundError') return 'There is no microphone.';
+  if (name === 'NotFoundError') return 'No microphone was found.';
   return 'The microphone cannot be used.';
 }
 
 async function openMicrophone(): Promise<Microphone | Problem> {
-  // Browsers offer it only on https and on loopback hosts.
+  // Browsers offer the microphone only on https and on loopback hosts.
   if (!navigator.mediaDevices) return { message: 'The microphone needs a page on https.', details: [] };
   let media: MediaStream;
   try {
@@ -115,13 +115,13 @@ async function openMicrophone(): Promise<Microphone | Problem> {
     });
     const waiting = new WaitingFrames();
     frames.port.onmessage = ({ data }: MessageEvent<Float32Array>) => waiting.put(data);
-    // The output is silence; some browsers only run a node that is connected to the loudspeaker.
+    // The output is silence. Some browsers only run a node that is connected to the loudspeaker.
     source.connect(frames).connect(context.destination);
     let closing: Promise<void> | undefined;
     return {
       sampleRateHz: context.sampleRate,
       onSamples: (handle) => waiting.passTo(handle),
-      onGone(callback) {
+      onDisconnect(callback) {
         for (const track of media.getTracks()) {
           if (track.readyState === 'ended') callback();
           else track.addEventListener('ended', callback);
@@ -142,7 +142,7 @@ async function openMicrophone(): Promise<Microphone | Problem> {
   }
 }
 
-/** A context at the best rate that the browser allows for the microphone; Firefox allows only the device's. */
+/** Opens a context at the best rate that the browser allows; Firefox allows only the rate of the microphone. */
 function openContext(media: MediaStream): { context: AudioContext; source: MediaStreamAudioSourceNode } | Problem {
   const details: string[] = [];
   for (const options of [{ sampleRate: RATES_HZ[0] }, {}]) {
@@ -159,7 +159,7 @@ function openContext(media: MediaStream): { context: AudioContext; source: Media
   return { message: `This browser cannot read its microphone at ${RATES_HZ.join(', ')} Hz.`, details };
 }
 
-/** Keeps the last frames until there is a handler for them. */
+/** Keeps the last frames until a handler is set. */
 class WaitingFrames {
   private frames: Float32Array[] = [];
   private handle: ((frame: Float32Array) => void) | undefined;
@@ -179,7 +179,7 @@ class WaitingFrames {
   }
 }
 
-/** Draws at an interval, and less often if drawing takes long. @returns stops it */
+/** Draws at an interval, and less often if drawing is slow. @returns a function that stops it */
 export function redraw(draw: () => void, intervalMs: number, nowMs = () => performance.now()): () => void {
   let timer = setTimeout(drawNow, intervalMs);
   function drawNow(): void {

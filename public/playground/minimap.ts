@@ -11,13 +11,13 @@ export interface MinimapContent {
   readonly seconds: number;
 }
 
-/** An overview of the whole recording, in which the visible span can be moved. */
+/** An overview of the whole recording in which the user can move the visible span. */
 export class Minimap {
   /** Cached, because drawing every turn takes too long for each frame. */
   private image: HTMLCanvasElement | undefined;
   private seconds = 1;
 
-  /** @param onMove called with the moment to be shown in the middle of the timeline, seconds */
+  /** @param onMove called with the time to show in the middle of the timeline, seconds */
   constructor(
     private readonly canvas: HTMLCanvasElement,
     private readonly onMove: (seconds: number) => void,
@@ -31,12 +31,12 @@ export class Minimap {
     });
   }
 
-  /** Drops the cached image, after a change of the content or the theme. */
+  /** Drops the cached image after a change of the content or the theme. */
   refresh(): void {
     this.image = undefined;
   }
 
-  /** @param span visible seconds; undefined hides the minimap, if all is visible */
+  /** @param span visible seconds; undefined hides the minimap, because the whole recording is visible */
   draw(
     content: MinimapContent,
     theme: Theme,

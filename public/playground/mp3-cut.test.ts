@@ -20,7 +20,7 @@ it('finds all frames of an MP3 file that is read in chunks', () => {
   expect(seconds).toBeCloseTo(56.6, 0);
 });
 
-it('skips bytes before the first frame, and finds no frame in other data', () => {
+it('skips bytes before the first frame and finds no frame in other data', () => {
   expect(cutFrames(new Uint8Array([0xff, 0xff, 0x12, ...bytes.subarray(0, 2000)])).from).toBe(3);
   expect(cutFrames(new Uint8Array(1000))).toEqual({ from: 1000, to: 1000, seconds: 0 });
 });

@@ -4,7 +4,7 @@ const RATES_HZ: Readonly<Record<number, readonly number[]>> = {
   2: [22_050, 24_000, 16_000],
   0: [11_025, 12_000, 8000],
 };
-/** Bit rates of layer III in kbit/s, by the header's index. */
+/** Bit rates of layer III in kbit/s, by the index in the header. */
 const KBITS_MPEG_1 = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
 const KBITS_MPEG_2 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 
@@ -13,19 +13,19 @@ interface Frame {
   readonly seconds: number;
 }
 
-/** Whole frames at the start of a chunk of an MP3 file. */
+/** The complete frames in a chunk of an MP3 file. */
 export interface Mp3Cut {
-  /** Where the first frame begins. */
+  /** Offset of the first frame. */
   readonly from: number;
-  /** Where the last whole frame ends. */
+  /** End of the last complete frame. */
   readonly to: number;
   readonly seconds: number;
 }
 
-/** Finds the whole frames of a chunk of an MP3 file, so that the file can be decoded in chunks of known length. */
+/** Finds the complete frames in a chunk of an MP3 file, so that the file can be decoded in chunks of known length. */
 export function cutFrames(bytes: Uint8Array): Mp3Cut {
   let from = 0;
-  while (from < bytes.length && !startsHere(bytes, from)) from++;
+  while (from < bytes.length && !isFrameStart(bytes, from)) from++;
   let [to, seconds] = [from, 0];
   for (let frame = frameAt(bytes, to); frame && to + frame.bytes <= bytes.length; frame = frameAt(bytes, to)) {
     to += frame.bytes;
@@ -34,8 +34,8 @@ export function cutFrames(bytes: Uint8Array): Mp3Cut {
   return { from, to, seconds };
 }
 
-/** Bytes may look like a sync word by chance, so a second one must follow after the frame. */
-function startsHere(bytes: Uint8Array, at: number): boolean {
+/** Whether a frame starts here. Bytes may equal a sync word by chance, so a second one must follow the frame. */
+function isFrameStart(bytes: Uint8Array, at: number): boolean {
   const frame = frameAt(bytes, at);
   return frame !== undefined && (at + frame.bytes + 4 > bytes.length || frameAt(bytes, at + frame.bytes) !== undefined);
 }
@@ -44,12 +44,12 @@ function frameAt(bytes: Uint8Array, at: number): Frame | undefined {
   if (at + 4 > bytes.length || bytes[at] !== 0xff || (bytes[at + 1] & 0xe6) !== 0xe2) return undefined;
   const version = (bytes[at + 1] >> 3) & 3;
   const rateHz = RATES_HZ[version]?.[(bytes[at + 2] >> 2) & 3];
-  const isFirst = version === 3;
-  const kbits = (isFirst ? KBITS_MPEG_1 : KBITS_MPEG_2)[bytes[at + 2] >> 4];
+  const isMpeg1 = version === 3;
+  const kbits = (isMpeg1 ? KBITS_MPEG_1 : KBITS_MPEG_2)[bytes[at + 2] >> 4];
   if (!rateHz || !kbits) return undefined;
   const padding = (bytes[at + 2] >> 1) & 1;
   return {
-    bytes: Math.floor(((isFirst ? 144 : 72) * kbits * 1000) / rateHz) + padding,
-    seconds: (isFirst ? 1152 : 576) / rateHz,
+    bytes: Math.floor(((isMpeg1 ? 144 : 72) * kbits * 1000) / rateHz) + padding,
+    seconds: (isMpeg1 ? 1152 : 576) / rateHz,
   };
 }

@@ -1,13 +1,13 @@
 import { COLOURS } from './canvas.ts';
 
-/** The element with an id. @throws if the page has none of this type */
+/** Finds the element with an id. @throws if the page has none of this type */
 export function find<T extends HTMLElement>(id: string, type: new () => T): T {
   const found = document.getElementById(id);
   if (!(found instanceof type)) throw new Error(`the page has no ${type.name} #${id}`);
   return found;
 }
 
-/** Makes an element. The text is not parsed as markup, since labels come from the service and the user. */
+/** Creates an element. The text is not parsed as markup, because labels come from the service and the user. */
 export function element<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   className = '',
@@ -19,7 +19,7 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   return node;
 }
 
-/** Makes a button that does not submit its form. */
+/** Creates a button that does not submit its form. */
 export function button(text: string, onClick: () => void, className = ''): HTMLButtonElement {
   const node = element('button', className, text);
   node.type = 'button';
@@ -27,12 +27,12 @@ export function button(text: string, onClick: () => void, className = ''): HTMLB
   return node;
 }
 
-/** A square in a speaker's colour. */
+/** Creates a square in a speaker's colour. */
 export function mark(colour: number): HTMLElement {
   return element('span', `mark speaker-${colour % COLOURS}${colour < COLOURS ? '' : ' again'}`);
 }
 
-/** Downloads a text as a file. */
+/** Saves a text as a file through a download. */
 export function saveFile(name: string, type: string, text: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], { type }));

@@ -8,7 +8,7 @@ import { makeVoiceprint } from './voices.ts';
 
 const CONSENT = 'This person agrees that their voice is kept in this browser.';
 const EXPLANATION =
-  'A billed job makes the voiceprint, which is kept only in this browser. The service gets it only for a comparison.';
+  'A billed job creates the voiceprint. Only this browser stores it; the service receives it only for a comparison.';
 
 export interface PanelEvents {
   /** @returns undefined without a key */
@@ -19,7 +19,7 @@ export interface PanelEvents {
   say(message: string): void;
 }
 
-/** Dialogs of the header: earlier jobs, voices and usage. */
+/** Dialogs that the header opens: earlier jobs, voices and usage. */
 export class Panels {
   private readonly dialog = find('panel', HTMLDialogElement);
   private readonly title = find('panel-title', HTMLElement);
@@ -35,13 +35,13 @@ export class Panels {
     find('open-usage', HTMLButtonElement).addEventListener('click', () => void this.showUsage());
   }
 
-  /** Asks for a name and consent, and keeps the voice of a clip. */
+  /** Asks for a name and consent, and stores the voice of a clip. */
   async remember(clip: () => Promise<Blob | undefined>, name: string): Promise<void> {
     const client = this.events.client();
     if (!client) return;
     const given = await askName('Remember a voice', EXPLANATION, name, CONSENT);
     if (!given) return;
-    this.events.say('Making a voiceprint …');
+    this.events.say('Creating a voiceprint …');
     const audio = await clip();
     if (!audio) return;
     const print = await makeVoiceprint(client, audio);
@@ -66,7 +66,7 @@ export class Panels {
   private async showHistory(): Promise<void> {
     const client = this.events.client();
     if (!client) return;
-    this.open('History', element('p', 'help', 'Asking the service …'));
+    this.open('History', element('p', 'help', 'Loading …'));
     const listed = await client.list({ limit: 100 });
     if (!listed.ok) return this.open('History', element('p', 'help', problemOf(listed.error).message));
     const list = element('ul', 'list');
@@ -131,7 +131,7 @@ export class Panels {
   private async showUsage(): Promise<void> {
     const client = this.events.client();
     if (!client) return;
-    this.open('Usage', element('p', 'help', 'Asking the service …'));
+    this.open('Usage', element('p', 'help', 'Loading …'));
     const usage = await client.usage();
     if (!usage.ok) return this.open('Usage', element('p', 'help', problemOf(usage.error).message));
     const { days, totals } = usage.value;

@@ -3,7 +3,7 @@ import { Peaks } from './peaks.ts';
 
 const RATE_HZ = 8000;
 
-it('finds the loudest sample of a span, but not of its neighbours', () => {
+it('finds the loudest sample of a span without its neighbours', () => {
   const peaks = new Peaks();
   const second = new Float32Array(RATE_HZ);
   for (let at = 0; at < 600; at++) {
@@ -18,7 +18,7 @@ it('finds the loudest sample of a span, but not of its neighbours', () => {
   expect(peaks.loudest(340, 600)).toBe(0);
 });
 
-it('keeps the larger peak when samples are added to the same span', () => {
+it('keeps the larger peak when more samples of the same span are added', () => {
   const peaks = new Peaks();
   peaks.add(new Float32Array([0.5]), RATE_HZ, 2);
   peaks.add(new Float32Array([0.2]), RATE_HZ, 2);

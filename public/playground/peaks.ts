@@ -1,17 +1,19 @@
-/** Peaks per second of the finest level. */
+/** Peaks per second in the finest level. */
 export const PEAKS_PER_SECOND = 100;
-/** Peaks of the finer level that one peak of a level summarises. */
+/** Number of peaks of the finer level that one peak summarises. */
 const FACTOR = 4;
-/** A span is read from the coarsest level with this many peaks in it: its ends are off by a peak at most. */
+/**
+ * A span is read from the coarsest level with at least this many peaks in it; its bounds are off by at most one peak.
+ */
 const MIN_PEAKS_READ = 8;
 
 /**
- * Loudest samples of a recording, 0 to 255, in levels from fine to coarse, so that a column of the waveform reads few
- * values at any zoom. Three hours take 1.4 MB.
+ * Peaks of a recording, 0 to 255, in levels from fine to coarse, so that a column of the waveform reads few values at
+ * any zoom. Three hours take 1.4 MB.
  */
 export class Peaks {
   private levels: Uint8Array[] = [new Uint8Array(0)];
-  /** Number of known peaks of the finest level. */
+  /** Number of known peaks in the finest level. */
   private length = 0;
 
   /** Time up to which peaks are known. */
@@ -39,7 +41,7 @@ export class Peaks {
     this.summarise(first, first + count);
   }
 
-  /** Loudest sample between two moments, 0 to 1. */
+  /** Returns the loudest sample between two times, 0 to 1. */
   loudest(start: number, end: number): number {
     let [from, to] = [start * PEAKS_PER_SECOND, end * PEAKS_PER_SECOND];
     let level = 0;

@@ -17,7 +17,7 @@ class FakeAudio extends EventTarget {
     this.paused = true;
     this.fire('pause');
   }
-  /** Without an address, unloads the previous file. */
+  /** Unloads the previous file if there is no address. */
   load(): void {
     if (this.src === '') this.duration = Number.NaN;
   }
@@ -57,7 +57,7 @@ it('plays a turn to its end', () => {
   expect(moments.at(-1)).toEqual({ at: 12.02, isPlaying: false });
 });
 
-it('stops a turn at the second request, and plays another one in its place', () => {
+it('stops a turn at the second request, and replaces it by another turn', () => {
   player.load(new Blob(['audio']));
   player.toggle(TURN);
   player.toggle(TURN);
@@ -70,7 +70,7 @@ it('stops a turn at the second request, and plays another one in its place', () 
   expect(moments.at(-1)?.turn).toBe(next);
 });
 
-it('seeks, and continues to play only if it was playing', () => {
+it('seeks and continues to play only if it was playing', () => {
   player.load(new Blob(['audio']));
   player.seek(5);
   expect([audio.currentTime, audio.paused, moments.at(-1)]).toEqual([5, true, { at: 5, isPlaying: false }]);

@@ -1,13 +1,13 @@
 import type { Turn } from './turns.ts';
 
-/** Position of the playback. `turn` is set while one turn alone is played. */
+/** Position of the playback. `turn` is set while a single turn is played. */
 export interface Moment {
   readonly at: number;
   readonly isPlaying: boolean;
   readonly turn?: Turn;
 }
 
-/** A browser may seek to slightly before the requested moment. */
+/** Tolerance: a browser may seek to slightly before the requested time. */
 const SEEK_SLACK_SECONDS = 0.05;
 
 /** Plays a recording, or one turn of it. */
@@ -15,12 +15,12 @@ export class Player {
   private address: string | undefined;
   private turn: Turn | undefined;
 
-  /** @param onMoment called with the position as it changes, with undefined when no recording can be played */
+  /** @param onMoment called with each new position, and with undefined when no recording can be played */
   constructor(
     private readonly audio: HTMLAudioElement,
     private readonly onMoment: (moment: Moment | undefined) => void,
   ) {
-    // `timeupdate` fires four times a second, also in a hidden tab, which has no animation frames.
+    // `timeupdate` fires four times a second, even in a hidden tab, which has no animation frames.
     for (const name of ['timeupdate', 'seeked', 'durationchange']) audio.addEventListener(name, () => this.report());
     audio.addEventListener('play', () => this.follow());
     audio.addEventListener('pause', () => {
@@ -46,7 +46,7 @@ export class Player {
     this.onMoment(undefined);
   }
 
-  /** Length of the recording, seconds; NaN while it is unknown, or if the browser cannot play the file. */
+  /** Length of the recording, seconds; NaN while it is unknown or if the browser cannot play the file. */
   get seconds(): number {
     return this.address === undefined ? Number.NaN : this.audio.duration;
   }
@@ -59,7 +59,7 @@ export class Player {
     return !this.audio.paused;
   }
 
-  /** Whether there is a recording that the browser can play; the service reads more formats. */
+  /** Whether the browser can play the recording; the service reads more formats. */
   get canPlay(): boolean {
     return this.address !== undefined && this.audio.error === null;
   }
@@ -75,14 +75,14 @@ export class Player {
     this.play();
   }
 
-  /** Plays on from the current position, or stops. */
+  /** Plays from the current position, or stops. */
   togglePlay(): void {
     this.turn = undefined;
     if (this.audio.paused) this.play();
     else this.audio.pause();
   }
 
-  /** Goes to a moment, and plays on from there if it was playing. */
+  /** Moves to a time, and continues to play if it was playing. */
   seek(seconds: number): void {
     this.turn = undefined;
     const end = Number.isFinite(this.audio.duration) ? this.audio.duration : seconds;

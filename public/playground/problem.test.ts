@@ -3,9 +3,9 @@ import { problemOf } from './problem.ts';
 
 const detailsOf = (status: number, message: string) => problemOf({ kind: 'refused', status, message }).details;
 
-it('advises to make a key with a missing scope, but gives no such advice for another refusal', () => {
+it('advises to create a key with a missing scope only if the scope is missing', () => {
   expect(detailsOf(403, 'The API key lacks the scope live:write.')).toEqual([
-    'Make a key with this scope: npm run key -- --account NAME --scopes …',
+    'Create a key with this scope: npm run key -- --account NAME --scopes …',
   ]);
   expect(detailsOf(403, 'Live streams are not enabled: the models in use are too slow for them.')).toEqual([]);
 });

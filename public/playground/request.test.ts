@@ -20,8 +20,8 @@ const value = (change: Partial<FormValues>) => {
   return read.ok ? read.value : undefined;
 };
 
-describe('the form', () => {
-  it('becomes a request', () => {
+describe('readForm', () => {
+  it('converts the form to a request', () => {
     expect(value({})).toEqual({ key: 'a.b.c', source: { kind: 'file', file }, model: 'precision-2' });
     expect(
       value({ source: 'address', address: ' https://example.com/a.mp3 ', model: 'community-1', speakers: ' 3 ' }),
@@ -43,7 +43,7 @@ describe('the form', () => {
       expect(value({ key })?.key).toBe('a.b.c');
   });
 
-  it('reports all faults at once, with their fields', () => {
+  it('returns all faults at once with their fields', () => {
     expect(fields({ key: ' ', file: undefined, speakers: 'two' })).toEqual(['key', 'file', 'speakers']);
     expect(fields({ file: new File([], 'a.mp3') })).toEqual(['file']);
     const large = Object.defineProperty(new File(['audio'], 'a.mp3'), 'size', { value: 1024 ** 3 + 1 });

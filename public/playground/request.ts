@@ -6,7 +6,8 @@ export type Source =
   | { readonly kind: 'address'; readonly url: string }
   | { readonly kind: 'microphone' };
 
-export interface Asked {
+/** The request that the form describes. */
+export interface FormRequest {
   readonly key: string;
   readonly source: Source;
   readonly model: 'precision-2' | 'community-1';
@@ -32,11 +33,11 @@ export interface Fault {
   readonly message: string;
 }
 
-export type Read =
-  | { readonly ok: true; readonly value: Asked }
+export type FormResult =
+  | { readonly ok: true; readonly value: FormRequest }
   | { readonly ok: false; readonly faults: readonly Fault[] };
 
-/** The key without the word before it in a terminal, and without the address of this page. */
+/** Returns the key without the word before it in a terminal and without the address of this page. */
 export function plainKey(text: string): string {
   return text
     .trim()
@@ -44,7 +45,7 @@ export function plainKey(text: string): string {
     .replace(/^(?:key:|bearer)\s*/i, '');
 }
 
-/** Name of a recording, such as that of its file. */
+/** Returns the name of a recording, for example of its file. */
 export function nameOf(source: Source): string {
   switch (source.kind) {
     case 'file':
@@ -52,13 +53,13 @@ export function nameOf(source: Source): string {
     case 'address':
       return /^data:/i.test(source.url)
         ? 'data'
-        : readable(/[^/?#]+(?=\/*(?:[?#]|$))/.exec(source.url)?.[0] ?? source.url);
+        : decoded(/[^/?#]+(?=\/*(?:[?#]|$))/.exec(source.url)?.[0] ?? source.url);
     case 'microphone':
       return 'microphone';
   }
 }
 
-function readable(segment: string): string {
+function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
@@ -66,16 +67,16 @@ function readable(segment: string): string {
   }
 }
 
-/** Reads the form, and finds all faults at once. */
-export function readForm(form: FormValues): Read {
+/** Reads the form; returns all faults at once. */
+export function readForm(form: FormValues): FormResult {
   const faults: Fault[] = [];
   const key = plainKey(form.key);
   if (key === '') faults.push({ field: 'key', message: 'Enter an API key of this service.' });
   else if (/[^\x21-\x7e]/.test(key)) {
-    faults.push({ field: 'key', message: 'The API key contains characters that keys do not have.' });
+    faults.push({ field: 'key', message: 'The API key contains characters that keys cannot have.' });
   }
   const source = sourceOf(form, faults);
-  // The field is hidden for the microphone.
+  // The microphone hides this field.
   const speakers = form.source === 'microphone' ? '' : form.speakers.trim();
   if (speakers !== '' && !/^[1-9]\d{0,3}$/.test(speakers)) {
     faults.push({
@@ -91,8 +92,8 @@ export function readForm(form: FormValues): Read {
     return { ok: false, faults };
   }
   const numSpeakers = speakers === '' ? {} : { numSpeakers: Number(speakers) };
-  const asked = { key, source, model, ...numSpeakers, ...(transcription && { transcription }) } as const;
-  return { ok: true, value: asked };
+  const request = { key, source, model, ...numSpeakers, ...(transcription && { transcription }) } as const;
+  return { ok: true, value: request };
 }
 
 function sourceOf({ source, file, address }: FormValues, faults: Fault[]): Source | undefined {

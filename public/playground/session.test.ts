@@ -14,18 +14,18 @@ describe('the key in the address', () => {
     },
   );
 
-  it.each(['', '#', '#key', '#key=', '#key=%20', '#turns'])('is not in %j', (hash) => {
+  it.each(['', '#', '#key', '#key=', '#key=%20', '#turns'])('is not found in %j', (hash) => {
     expect(keyInFragment({ hostname: 'localhost', hash })).toBeUndefined();
   });
 });
 
 describe('Session', () => {
   it('keeps the key and the job until they are removed', () => {
-    const kept = new Map<string, string>();
+    const stored = new Map<string, string>();
     const store: Store = {
-      getItem: (name) => kept.get(name) ?? null,
-      setItem: (name, value) => void kept.set(name, value),
-      removeItem: (name) => void kept.delete(name),
+      getItem: (name) => stored.get(name) ?? null,
+      setItem: (name, value) => void stored.set(name, value),
+      removeItem: (name) => void stored.delete(name),
     };
     const session = new Session(() => store);
     expect([session.key, session.job]).toEqual(['', undefined]);
@@ -34,12 +34,12 @@ describe('Session', () => {
     expect([session.key, session.job]).toEqual(['a.b.c', { id: 'j', name: 'meeting.mp3' }]);
     session.key = '';
     session.job = undefined;
-    expect(kept.size).toBe(0);
-    kept.set('rollcall.job', 'not JSON');
+    expect(stored.size).toBe(0);
+    stored.set('rollcall.job', 'not JSON');
     expect(session.job).toBeUndefined();
   });
 
-  it('keeps nothing if the browser refuses to store', () => {
+  it('returns no data if the browser refuses to store any', () => {
     const session = new Session(() => {
       throw new DOMException('denied', 'SecurityError');
     });

@@ -5,18 +5,18 @@ const KEY = 'rollcall.key';
 const JOB = 'rollcall.job';
 
 /**
- * The key in an address like `http://127.0.0.1:8787/#key=…`, which `npm start` links in a terminal. Browsers do not
- * send the fragment. Only on loopback hosts: on others, a link could set an attacker's key, and recordings would go to
- * the attacker's account.
+ * Returns the key in an address like `http://127.0.0.1:8787/#key=…`, to which `npm start` links in a terminal. Browsers
+ * do not send the fragment. Only on loopback hosts: on others, a link could set an attacker's key, and recordings would
+ * go to the attacker's account.
  */
 export function keyInFragment({ hostname, hash }: Pick<Location, 'hostname' | 'hash'>): string | undefined {
   if (!/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)) return undefined;
   return plainKey(new URLSearchParams(hash.replace(/^#/, '')).get('key') ?? '') || undefined;
 }
 
-/** Data that the tab keeps over a reload. If the browser refuses to store them, the page works without. */
+/** Data that the tab keeps over a reload. The page works without them if the browser refuses to store them. */
 export class Session {
-  /** @param open gives the store; may throw */
+  /** @param open returns the store; may throw */
   constructor(private readonly open: () => Store) {}
 
   get key(): string {

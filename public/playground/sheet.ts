@@ -1,6 +1,6 @@
 import { button, element, find } from './page.ts';
 
-/** Below this width a sheet is at the bottom of the screen. */
+/** Width of the window below which a sheet is at the bottom of the screen. */
 const NARROW_PIXELS = 640;
 
 /** A small dialog next to the element that opened it. */
@@ -28,13 +28,13 @@ export class Sheet {
       [style.left, style.top] = ['', ''];
       return;
     }
-    const [place, size] = [anchor.getBoundingClientRect(), this.dialog.getBoundingClientRect()];
-    style.left = `${Math.max(8, Math.min(innerWidth - size.width - 8, place.left))}px`;
-    style.top = `${Math.max(8, Math.min(innerHeight - size.height - 8, place.bottom + 4))}px`;
+    const [anchorBox, size] = [anchor.getBoundingClientRect(), this.dialog.getBoundingClientRect()];
+    style.left = `${Math.max(8, Math.min(innerWidth - size.width - 8, anchorBox.left))}px`;
+    style.top = `${Math.max(8, Math.min(innerHeight - size.height - 8, anchorBox.bottom + 4))}px`;
   }
 }
 
-/** Asks for a name and a tick for consent. @returns undefined if the dialog is closed */
+/** Asks for a name and for consent. @returns undefined if the user closes the dialog */
 export function askName(
   title: string,
   explanation: string,

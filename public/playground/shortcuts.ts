@@ -1,18 +1,18 @@
-/** Actions of the keyboard. */
+/** Actions of the keyboard shortcuts. */
 export interface ShortcutActions {
   undo(): void;
   redo(): void;
   togglePlay(): void;
-  /** @param direction of the step on the time axis */
+  /** Moves the position by a step. @param direction on the time axis */
   move(direction: 1 | -1): void;
-  /** Goes to the next or previous turn. */
+  /** Moves to the next or the previous turn. */
   moveToTurn(direction: 1 | -1): void;
   moveToStart(): void;
   moveToEnd(): void;
   zoom(factor: number): void;
 }
 
-/** Handles keys on the whole page, except in fields and dialogs. @param slider has further keys while it is focused */
+/** Handles keys on the whole page, except in fields and dialogs. @param slider handles further keys when focused */
 export function listenToKeys(slider: HTMLElement, isEnabled: () => boolean, actions: ShortcutActions): void {
   document.addEventListener('keydown', (event) => {
     if (!isEnabled() || document.querySelector('dialog[open]') || event.altKey) return;

@@ -10,7 +10,7 @@ const CALL = {
   options: { model: 'precision-2', numSpeakers: 2, transcription: true },
 };
 
-it('writes curl that bash parses, TypeScript that compiles and Python that parses', async () => {
+it('writes valid curl commands, TypeScript and Python', async () => {
   for (const call of [CALL, { ...CALL, file: `a "quoted" name's.mp3` }]) {
     execFileSync('bash', ['-n'], { input: snippet('curl', call) });
     await expect(transform(snippet('typescript', call), { loader: 'ts', format: 'esm' })).resolves.toBeDefined();
@@ -19,7 +19,7 @@ it('writes curl that bash parses, TypeScript that compiles and Python that parse
   }
 });
 
-it('writes the options of the form into the code of each language', () => {
+it('writes the options of the form in each language', () => {
   expect(snippet('curl', CALL)).toContain(`"model":"precision-2","numSpeakers":2,"transcription":true`);
   expect(snippet('python', CALL)).toContain('    num_speakers=2,\n    transcription=True,\n');
   expect(snippet('typescript', { ...CALL, file: 'a.mp3' })).toContain('"url": "media://recording"');

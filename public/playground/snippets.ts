@@ -1,4 +1,4 @@
-/** A diarize request of the form. */
+/** The diarize request that the form describes. */
 export interface ApiCall {
   readonly origin: string;
   readonly url: string;
@@ -10,7 +10,7 @@ export interface ApiCall {
 export const SNIPPET_LANGUAGES = { curl: 'curl', typescript: 'TypeScript', python: 'Python' } as const;
 export type SnippetLanguage = keyof typeof SNIPPET_LANGUAGES;
 
-/** Code for the call. It reads the key from the environment, so that copied code does not contain the key. */
+/** Writes code for the call. The code reads the key from the environment, so that copied code does not contain it. */
 export function snippet(language: SnippetLanguage, call: ApiCall): string {
   switch (language) {
     case 'curl':

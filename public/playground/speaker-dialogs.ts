@@ -3,7 +3,7 @@ import type { EditedSpeaker } from './edits.ts';
 import { button, element, mark } from './page.ts';
 import type { Sheet } from './sheet.ts';
 
-/** Changes of a speaker that the user can choose. */
+/** Changes of a speaker that the dialog offers. */
 export interface SpeakerActions {
   rename(name: string): void;
   recolour(colour: number): void;
@@ -11,7 +11,7 @@ export interface SpeakerActions {
   rememberVoice(): void;
 }
 
-/** Opens the dialog of a speaker. @param others speakers that it can be merged with */
+/** Opens the dialog of a speaker. @param others speakers with which it can be merged */
 export function askSpeaker(
   sheet: Sheet,
   anchor: HTMLElement,

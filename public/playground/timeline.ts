@@ -7,27 +7,27 @@ import { clock } from './turns.ts';
 import { drawWaveform } from './waveform.ts';
 
 const MAX_PIXELS_PER_SECOND = 200;
-/** Browsers cannot lay out wider elements. */
+/** Largest width of an element that browsers can lay out. */
 const MAX_CONTENT_PIXELS = 8_000_000;
 const RULER_PIXELS = 24;
 const WAVE_PIXELS = 72;
-/** Largest share of the window's height at which the picture stays in view. */
+/** Share of the window's height up to which the picture stays in view. */
 const MAX_STICKY_SHARE = 0.5;
 const MIN_LABEL_PIXELS = 90;
 const TICK_SECONDS = [0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
 
 export interface TimelineContent {
   readonly speakers: readonly EditedSpeaker[];
-  /** In order of their starts. */
+  /** Sorted by start. */
   readonly turns: readonly ConfidentTurn[];
   readonly ranges: readonly Range[];
-  /** Length of the recording. */
+  /** Length of the recording, seconds. */
   readonly seconds: number;
   readonly peaks?: Peaks;
 }
 
 export interface TimelineElements {
-  /** Scrolls sideways; contains `canvas`, which stays in view, and `spacer`, as wide as the whole recording. */
+  /** Scrolls sideways. Contains `canvas`, which stays in view, and `spacer`, which has the width of the recording. */
   readonly scroller: HTMLElement;
   readonly spacer: HTMLElement;
   readonly canvas: HTMLCanvasElement;
@@ -40,13 +40,13 @@ export interface TimelineElements {
 
 export interface TimelineEvents {
   onSeek(seconds: number): void;
-  /** A turn was clicked. */
+  /** Called when the user clicks a turn. */
   onSelect(turn: ConfidentTurn, seconds: number): void;
 }
 
 /**
- * Waveform, a lane for each speaker, and a minimap. Only the visible part is drawn, so that hours scroll as smoothly as
- * minutes. The browser scrolls an empty element of the full width; the canvas stays in place.
+ * Draws the waveform, a lane for each speaker, and a minimap. Draws only the visible span, so that hours scroll as
+ * smoothly as minutes. The browser scrolls an empty element of the full width; the canvas stays in place.
  */
 export class Timeline {
   private content: TimelineContent = { speakers: [], turns: [], ranges: [], seconds: 1 };
@@ -58,7 +58,7 @@ export class Timeline {
   private isDrawRequested = false;
   private readonly minimap: Minimap;
   private theme: Theme;
-  /** Copy of the scroller's `scrollLeft`, which the browser would lay out the page to read. */
+  /** Copy of the scroller's `scrollLeft`: reading the property would force a layout of the page. */
   private scrollLeft = 0;
   private width = 0;
   private isCompact = false;
@@ -116,14 +116,14 @@ export class Timeline {
     this.requestDraw();
   }
 
-  /** Scrolls a moment that is out of view to a tenth of the width. */
+  /** Scrolls a time that is out of view to a tenth of the width. */
   reveal(seconds: number): void {
     const x = seconds * this.pixelsPerSecond;
     const isInView = x >= this.scrollLeft && x <= this.scrollLeft + this.width;
     if (!isInView) this.scrollTo(x - this.width / 10);
   }
 
-  /** @param factor above 1 zooms in; the playhead stays in place, or the middle if the playhead is out of view */
+  /** @param factor above 1 zooms in; keeps the playhead in place, or the middle if the playhead is out of view */
   zoom(factor: number): void {
     const head = (this.playhead ?? -1) * this.pixelsPerSecond - this.scrollLeft;
     this.zoomAround(factor, head >= 0 && head <= this.width ? head : this.width / 2);
@@ -135,7 +135,7 @@ export class Timeline {
     this.scrollTo(0);
   }
 
-  /** Step of an arrow key in seconds: a twentieth of the visible time, five at most. */
+  /** Step of an arrow key: a twentieth of the visible time, at most 5 s. */
   get stepSeconds(): number {
     return Math.min(5, Math.max(0.1, this.width / this.pixelsPerSecond / 20));
   }
@@ -145,10 +145,10 @@ export class Timeline {
   }
 
   private setZoom(pixelsPerSecond: number): void {
-    const least = this.fittedZoom;
-    const most = Math.max(least, Math.min(MAX_PIXELS_PER_SECOND, MAX_CONTENT_PIXELS / this.content.seconds));
-    this.isFitted = pixelsPerSecond <= least;
-    this.pixelsPerSecond = Math.min(most, Math.max(least, pixelsPerSecond));
+    const minZoom = this.fittedZoom;
+    const maxZoom = Math.max(minZoom, Math.min(MAX_PIXELS_PER_SECOND, MAX_CONTENT_PIXELS / this.content.seconds));
+    this.isFitted = pixelsPerSecond <= minZoom;
+    this.pixelsPerSecond = Math.min(maxZoom, Math.max(minZoom, pixelsPerSecond));
     const width = this.isFitted ? 0 : this.content.seconds * this.pixelsPerSecond;
     this.elements.spacer.style.width = `${width}px`;
     this.scrollLeft = this.elements.scroller.scrollLeft;
@@ -183,7 +183,7 @@ export class Timeline {
       return clientY - top >= laneTop && clientY - top < laneTop + this.trackHeight;
     });
     const turns = this.lanes.get(this.content.speakers[lane]?.label) ?? [];
-    // A turn of one pixel is hard to hit.
+    // Tolerance of 2 pixels, because a turn of one pixel is hard to click.
     const slack = 2 / this.pixelsPerSecond;
     const turn = turns.findLast(({ start, end }) => start - slack <= seconds && seconds <= end + slack);
     const at = Math.min(this.content.seconds, Math.max(0, seconds));
@@ -310,7 +310,7 @@ export class Timeline {
     context.fillStyle = this.theme.colours[colour % COLOURS];
     context.fill(sure);
     if (colour >= COLOURS) this.hatch(context, sure, top);
-    // With an outline, because a pale fill alone is hard to see.
+    // Draws an outline, because a pale fill is hard to see.
     context.save();
     context.clip(unsure);
     context.globalAlpha = 0.35;
@@ -351,7 +351,7 @@ export class Timeline {
     context.lineWidth = 2;
     context.beginPath();
     const [top, bottom] = [this.laneTop(0), this.laneTop(speakers.length)];
-    // Fixed to the recording, so that the stripes scroll with it.
+    // Offset by the scroll position, so that the stripes scroll with the recording.
     const offset = this.scrollLeft % 8;
     for (let x = -offset - (bottom - top); x < this.width; x += 8) {
       context.moveTo(x, bottom);

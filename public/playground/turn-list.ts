@@ -4,11 +4,11 @@ import { element, mark } from './page.ts';
 import type { Moment } from './player.ts';
 import { preciseClock, type TranscribedTurn } from './turns.ts';
 
-/** Rows that are added when the user scrolls near the last one. */
+/** Number of rows added when the user scrolls near the last one. */
 const ROWS_AT_ONCE = 200;
-/** Number of turns before the last started one that are checked for overlap with the position. */
+/** Number of turns before the last started one that are checked for the position. */
 const MAX_EARLIER_TURNS = 12;
-/** Height of the player and a margin, at the bottom of the window. */
+/** Height of the player at the bottom of the window, with a margin. */
 const PLAYER_PIXELS = 100;
 
 export type ListedTurn = (ConfidentTurn | (TranscribedTurn & ConfidentTurn)) & { readonly overlap?: number };
@@ -28,16 +28,16 @@ export interface TurnListElements {
 
 export interface TurnListEvents {
   onPlay(turn: ListedTurn): void;
-  /** The user wants to move the turn to another speaker. */
+  /** Called when the user wants to move the turn to another speaker. */
   onMove(turn: ListedTurn, anchor: HTMLElement): void;
 }
 
-/** The list of turns, with their words if they were transcribed. Screen readers read it instead of the timeline. */
+/** Shows the turns, with their words if they were transcribed. Screen readers read it instead of the timeline. */
 export class TurnList {
   private rows: Row[] = [];
   private listed: readonly ListedTurn[] = [];
   private speakers: ReadonlyMap<string, EditedSpeaker> = new Map();
-  private heard: readonly Row[] = [];
+  private active: readonly Row[] = [];
 
   constructor(
     private readonly elements: TurnListElements,
@@ -57,45 +57,45 @@ export class TurnList {
     watch.observe(elements.more);
   }
 
-  /** Shows turns. Rows at the start that have not changed are kept, so that a live stream may call it often. */
+  /** Shows turns. Keeps unchanged rows at the start, so that a live stream can call it often. */
   show(turns: readonly ListedTurn[], speakers: readonly EditedSpeaker[]): void {
     const known = new Map(speakers.map((speaker) => [speaker.label, speaker]));
-    const wanted = Math.max(ROWS_AT_ONCE, this.rows.length);
+    const rowCount = Math.max(ROWS_AT_ONCE, this.rows.length);
     let kept = 0;
     while (kept < this.rows.length && this.isUnchanged(this.rows[kept].turn, turns[kept], known)) kept++;
     const focused = this.rows.findIndex(({ line }) => line.contains(document.activeElement));
-    const isWho = document.activeElement?.classList.contains('who');
+    const isSpeakerFocused = document.activeElement?.classList.contains('who');
     for (const { line } of this.rows.splice(kept)) line.remove();
     this.listed = turns;
     this.speakers = known;
-    for (const { line } of this.heard) line.classList.remove('now');
-    this.heard = [];
-    this.fill(wanted);
+    for (const { line } of this.active) line.classList.remove('now');
+    this.active = [];
+    this.fill(rowCount);
     const row = focused >= kept ? this.rows[Math.min(focused, this.rows.length - 1)] : undefined;
-    if (isWho) row?.who.focus({ preventScroll: true });
+    if (isSpeakerFocused) row?.who.focus({ preventScroll: true });
     else focusRow(row);
   }
 
-  /** Highlights the turns at the position. @param isFollowed whether the page scrolls to the first of them */
-  move({ at, isPlaying, turn: asked }: Moment, isFollowed: boolean): void {
+  /** Highlights the turns at the position. @param isFollowed whether to scroll to the first of them */
+  move({ at, isPlaying, turn: playedTurn }: Moment, isFollowed: boolean): void {
     const last = lastStarted(this.listed, at);
     if (last >= this.rows.length && this.rows.length > 0) this.fill(last + 1);
-    const heard = this.rows.slice(Math.max(0, last - MAX_EARLIER_TURNS), last + 1).filter(({ turn }) => at < turn.end);
-    for (const row of new Set([...this.heard, ...heard])) {
-      const isHeard = heard.includes(row);
-      const isAsked = isHeard && isPlaying && asked !== undefined && isSameTurn(asked, row.turn);
-      row.line.classList.toggle('now', isHeard);
+    const active = this.rows.slice(Math.max(0, last - MAX_EARLIER_TURNS), last + 1).filter(({ turn }) => at < turn.end);
+    for (const row of new Set([...this.active, ...active])) {
+      const isActive = active.includes(row);
+      const isPlayed = isActive && isPlaying && playedTurn !== undefined && isSameTurn(playedTurn, row.turn);
+      row.line.classList.toggle('now', isActive);
       for (const { node, start, end } of row.words) node.classList.toggle('spoken', start <= at && at < end);
-      if (row.play.classList.contains('pauses') === isAsked) continue;
-      row.play.classList.toggle('pauses', isAsked);
-      row.play.setAttribute('aria-label', this.playLabel(row.turn, isAsked));
+      if (row.play.classList.contains('pauses') === isPlayed) continue;
+      row.play.classList.toggle('pauses', isPlayed);
+      row.play.setAttribute('aria-label', this.playLabel(row.turn, isPlayed));
     }
-    const isNew = heard.length > 0 && heard[0] !== this.heard[0];
-    this.heard = heard;
-    if (isFollowed && isPlaying && isNew) reveal(heard[0].line);
+    const isNew = active.length > 0 && active[0] !== this.active[0];
+    this.active = active;
+    if (isFollowed && isPlaying && isNew) reveal(active[0].line);
   }
 
-  /** Scrolls to a turn and gives it the focus. */
+  /** Scrolls to a turn and focuses it. */
   focus(turn: { readonly start: number; readonly speaker: string }): void {
     const index = this.listed.findIndex(({ start, end, speaker }) => {
       return speaker === turn.speaker && start <= turn.start + 0.01 && turn.start < end;
@@ -149,13 +149,13 @@ export class TurnList {
     }
     const words: Row['words'][number][] = [];
     if ('fragments' in turn) {
-      const said = element('p', 'said');
+      const transcript = element('p', 'said');
       for (const { text, start, end } of turn.fragments) {
         const node = start === undefined ? text : element('span', 'word', text);
-        said.append(node);
+        transcript.append(node);
         if (typeof node !== 'string' && start !== undefined && end !== undefined) words.push({ node, start, end });
       }
-      line.append(said);
+      line.append(transcript);
     }
     return { turn, line, play, who, words };
   }
@@ -168,13 +168,13 @@ export class TurnList {
 const isSameTurn = (one: ListedTurn, other: { readonly speaker: string; readonly start: number }): boolean =>
   one.speaker === other.speaker && one.start === other.start;
 
-/** Focuses the play button, or the speaker's button if the play button is hidden for lack of a recording. */
+/** Focuses the play button, or the speaker's button if there is no recording and the play button is hidden. */
 function focusRow(row: Row | undefined): void {
   row?.play.focus({ preventScroll: true });
   if (row && document.activeElement !== row.play) row.who.focus({ preventScroll: true });
 }
 
-/** Scrolls to a line, unless it is fully visible between the picture, if that stays in view, and the player. */
+/** Scrolls to a line unless it is fully visible between the picture (if that stays in view) and the player. */
 function reveal(line: HTMLElement): void {
   const { top, bottom } = line.getBoundingClientRect();
   const hidden = document.querySelector('.picture.stays')?.getBoundingClientRect().bottom ?? 0;

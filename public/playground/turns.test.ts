@@ -8,7 +8,7 @@ const TURNS = [
   { speaker: 'SPEAKER_00', start: 50, end: 80 },
 ];
 
-it('lists speakers in order of their labels, with their talk and its share', () => {
+it('lists speakers by label with the seconds and the share of their speech', () => {
   expect(speakersOf(TURNS)).toEqual([
     { name: 'SPEAKER_00', seconds: 40, turns: 2, share: 40 / 70 },
     { name: 'SPEAKER_01', seconds: 30, turns: 1, share: 30 / 70 },
@@ -21,19 +21,19 @@ it('lists speakers in order of their labels, with their talk and its share', () 
   expect(summary([])).toBe('No speech.');
 });
 
-it('writes times as clocks do, rounded down', () => {
+it('formats times like a clock, rounded down', () => {
   expect([0, 65, 3665, 59.99].map(clock)).toEqual(['0:00', '1:05', '1:01:05', '0:59']);
   expect([0, 65.26, 59.96, 3.3, 2.3].map(preciseClock)).toEqual(['0:00.0', '1:05.2', '0:59.9', '0:03.3', '0:02.3']);
 });
 
-it('makes the timeline of a live stream long enough, with few changes of its length', () => {
+it('makes the timeline of a live stream long enough with few changes of its length', () => {
   const lengths = Array.from({ length: 3600 * 5 }, (_, second) => liveLength(second));
   lengths.forEach((length, second) => void expect(length).toBeGreaterThanOrEqual(second));
   expect(new Set(lengths).size).toBeLessThan(15);
   expect([liveLength(0), liveLength(31), liveLength(3601)]).toEqual([30, 60, 7200]);
 });
 
-it('splits the text of a transcribed turn into words with times and the text between them', () => {
+it('splits a transcribed turn into words with times and the text between them', () => {
   const words = [
     { start: 1, end: 1.4, text: 'Good', speaker: 'SPEAKER_00' },
     { start: 1.5, end: 2, text: 'morning.', speaker: 'SPEAKER_00' },

@@ -4,20 +4,20 @@ export type { Turn };
 
 /** A turn with its transcription. */
 export interface TranscribedTurn extends Turn {
-  /** Words with times, and the text between words; joined, the text of the turn. */
+  /** Words with times, and the text between words. Joined, they are the text of the turn. */
   readonly fragments: readonly { readonly text: string; readonly start?: number; readonly end?: number }[];
 }
 
-/** A speaker's part in the recording. */
+/** A speaker's statistics. */
 export interface Speaker {
   readonly name: string;
   readonly seconds: number;
   readonly turns: number;
-  /** Share of the talk of all speakers, 0 to 1. */
+  /** Share of the speech of all speakers, 0 to 1. */
   readonly share: number;
 }
 
-/** The turns of a transcription; undefined for a job without one. */
+/** Returns the turns of a transcription; undefined for a job without one. */
 export function transcribedTurnsOf(job: JobState): readonly TranscribedTurn[] | undefined {
   if (!job.output || !('turnLevelTranscription' in job.output)) return undefined;
   const { wordLevelTranscription: words = [], turnLevelTranscription: turns = [] } = job.output;
@@ -28,7 +28,7 @@ export function transcribedTurnsOf(job: JobState): readonly TranscribedTurn[] | 
     for (; next < words.length && at < text.length; next++) {
       const word = words[next];
       const found = text.indexOf(word.text, at);
-      // The words of the turns are in the order of the list.
+      // The list has the words in the order of the turns.
       if (found < 0 || word.speaker !== turn.speaker) break;
       if (found > at) fragments.push({ text: text.slice(at, found) });
       fragments.push({ text: word.text, start: word.start, end: word.end });
@@ -41,7 +41,7 @@ export function transcribedTurnsOf(job: JobState): readonly TranscribedTurn[] | 
 
 export const byLabel = new Intl.Collator('en', { numeric: true });
 
-/** Speakers in order of their labels, which corrections of a live stream do not change. */
+/** Lists speakers by label, because corrections of a live stream do not change that order. */
 export function speakersOf(turns: readonly Turn[]): Speaker[] {
   const found = new Map<string, { seconds: number; turns: number }>();
   for (const { speaker, start, end } of turns) {
@@ -54,23 +54,23 @@ export function speakersOf(turns: readonly Turn[]): Speaker[] {
     .sort((a, b) => byLabel.compare(a.name, b.name));
 }
 
-/** Length of a live stream's timeline: grows in steps, so that drawn turns do not move between two steps. */
+/** Returns the length of a live stream's timeline. It grows in steps, so that drawn turns do not move between steps. */
 export function liveLength(seconds: number): number {
   const lengths = [30, 60, 120, 300, 600, 1200, 1800, 3600];
   return lengths.find((length) => seconds <= length) ?? 3600 * Math.ceil(seconds / 3600);
 }
 
-/** `65` → `1:05`, `3665` → `1:01:05`. */
+/** Formats seconds: `65` → `1:05`, `3665` → `1:01:05`. */
 export function clock(seconds: number): string {
-  const whole = Math.floor(seconds);
-  const two = (value: number) => String(value).padStart(2, '0');
-  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
-  return hours > 0 ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
+  const total = Math.floor(seconds);
+  const twoDigits = (value: number) => String(value).padStart(2, '0');
+  const [hours, minutes] = [Math.floor(total / 3600), Math.floor(total / 60) % 60];
+  return hours > 0 ? `${hours}:${twoDigits(minutes)}:${twoDigits(total % 60)}` : `${minutes}:${twoDigits(total % 60)}`;
 }
 
 const tenthsOf = (seconds: number): number => Math.floor(seconds * 10 + 1e-6);
 
-/** The same as `clock` with tenths: `65.26` → `1:05.2`. Rounds down, so that 59.96 is not in the next minute. */
+/** Formats seconds with tenths: `65.26` → `1:05.2`. Rounds down, so that 59.96 is not in the next minute. */
 export function preciseClock(seconds: number): string {
   const tenths = tenthsOf(seconds);
   return `${clock(Math.floor(tenths / 10))}.${tenths % 10}`;
@@ -78,7 +78,7 @@ export function preciseClock(seconds: number): string {
 
 export const percent = (share: number): string => `${Math.round(100 * share)} %`;
 
-/** The timeline as a sentence, for screen readers. */
+/** Describes the timeline in a sentence, for screen readers. */
 export function summary(turns: readonly Turn[]): string {
   const speakers = speakersOf(turns);
   if (speakers.length === 0) return 'No speech.';

@@ -7,10 +7,10 @@ import type { Voice } from './memory.ts';
 import { type Problem, problemOf, problemOfJob } from './problem.ts';
 
 const VOICE_RATE_HZ = 16_000;
-/** A voiceprint job takes at most 30 seconds. */
+/** A voiceprint job accepts at most 30 s. */
 const MAX_CLIP_SECONDS = 28;
 const MIN_CLIP_SECONDS = 2;
-/** Matches with a lower confidence are not suggested. */
+/** Lowest confidence of a match that is suggested. */
 const MATCH_THRESHOLD = 50;
 
 export type Answer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: Problem };
@@ -19,7 +19,7 @@ export type Answer<T> = { readonly ok: true; readonly value: T } | { readonly ok
 export interface Suggestion {
   readonly turns: readonly Turn[];
   readonly name: string;
-  /** 0 to 100. */
+  /** Confidence of the match, 0 to 100. */
   readonly confidence: number;
 }
 
@@ -29,26 +29,26 @@ const refused = (message: string): { ok: false; problem: Problem } => ({
 });
 const failed = (error: ClientError): { ok: false; problem: Problem } => ({ ok: false, problem: problemOf(error) });
 
-/** A WAV file of the longest ranges in which a speaker talks alone, 28 seconds at most. */
+/** Creates a WAV file of the longest ranges in which a speaker talks alone, at most 28 s. */
 export async function voiceClip(file: Blob, ranges: readonly Range[], speaker: string): Promise<Answer<Blob>> {
-  const wanted: Range[] = [];
+  const selected: Range[] = [];
   let seconds = 0;
   for (const range of aloneRanges(ranges, speaker)) {
     if (seconds >= MAX_CLIP_SECONDS) break;
     const end = Math.min(range.end, range.start + MAX_CLIP_SECONDS - seconds);
-    wanted.push({ ...range, end });
+    selected.push({ ...range, end });
     seconds += end - range.start;
   }
   if (seconds < MIN_CLIP_SECONDS) return refused('This speaker does not talk alone for long enough.');
-  wanted.sort((a, b) => a.start - b.start);
+  selected.sort((a, b) => a.start - b.start);
   const clip: Float32Array[] = [];
   try {
     for await (const { startSeconds, samples } of decodeChunks(file, VOICE_RATE_HZ)) {
-      for (const { start, end } of wanted) {
+      for (const { start, end } of selected) {
         const [from, to] = [start, end].map((at) => Math.round((at - startSeconds) * VOICE_RATE_HZ));
         if (to > 0 && from < samples.length) clip.push(samples.slice(Math.max(0, from), to));
       }
-      if (startSeconds + samples.length / VOICE_RATE_HZ > (wanted.at(-1)?.end ?? 0)) break;
+      if (startSeconds + samples.length / VOICE_RATE_HZ > (selected.at(-1)?.end ?? 0)) break;
     }
   } catch {
     return refused('This browser cannot decode the recording. Add the voice from a separate file.');
@@ -56,7 +56,7 @@ export async function voiceClip(file: Blob, ranges: readonly Range[], speaker: s
   return { ok: true, value: wavFile(clip, VOICE_RATE_HZ) };
 }
 
-/** Makes the voiceprint of a recording of one person. */
+/** Runs a voiceprint job on a recording of one person. */
 export async function makeVoiceprint(client: RollcallClient, clip: Blob): Promise<Answer<string>> {
   const stored = await client.upload(`playground/voice-${randomId()}`, clip);
   if (!stored.ok) return failed(stored.error);

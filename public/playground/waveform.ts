@@ -3,10 +3,10 @@ import type { EditedSpeaker } from './edits.ts';
 import { lastStarted, type Range } from './marks.ts';
 import type { Peaks } from './peaks.ts';
 
-/** Width of a column of the waveform, and the distance between the starts of two columns. */
+/** Width of a column of the waveform, and the distance from one column to the next. */
 const [COLUMN_PIXELS, COLUMN_STEP] = [2, 3];
 
-/** The visible span in seconds, and its place in the canvas in pixels. */
+/** The visible span in seconds, and its position in the canvas in pixels. */
 interface Area {
   readonly from: number;
   readonly to: number;
@@ -15,7 +15,7 @@ interface Area {
   readonly height: number;
 }
 
-/** Draws the waveform in the colours of the speakers; overlap has the colour of text. */
+/** Draws the waveform in the colours of the speakers, and overlap in the colour of the text. */
 export function drawWaveform(
   context: CanvasRenderingContext2D,
   peaks: Peaks,

@@ -30,22 +30,22 @@ import { Timeline } from './timeline.ts';
 import { type ListedTurn, TurnList } from './turn-list.ts';
 import { clock, count, percent, preciseClock, speakersOf, summary, type Turn, transcribedTurnsOf } from './turns.ts';
 
-/** Enough for peaks. */
+/** A low rate is enough for peaks. */
 const PEAKS_RATE_HZ = 8000;
 const UNPLAYABLE = 'This browser cannot play the recording.';
 
 /** A result with its changes. */
 export interface OpenedResult {
-  /** Name of the recording, such as that of its file. */
+  /** Name of the recording, for example of its file. */
   readonly name: string;
   readonly output: Output;
   readonly edits: readonly Edit[];
 }
 
 export interface WorkbenchEvents {
-  /** The user has changed the result. */
+  /** Called when the user has changed the result. */
   onEdits(edits: readonly Edit[]): void;
-  /** The user wants to store this speaker's voice. */
+  /** Called when the user wants to store this speaker's voice. */
   onRemember(label: string, name: string): void;
   say(message: string): void;
 }
@@ -125,7 +125,7 @@ export class Workbench {
     return !this.section.hidden;
   }
 
-  /** Time, divided by the active speakers. */
+  /** Ranges of time by the active speakers. */
   get ranges(): readonly Range[] {
     return this.currentRanges;
   }
@@ -149,7 +149,7 @@ export class Workbench {
     this.section.scrollIntoView({ block: 'start' });
   }
 
-  /** Shows the turns of a live stream so far. @param seconds sent so far */
+  /** Shows the turns of a live stream so far. @param seconds of audio sent so far */
   showLive(turns: readonly Turn[], seconds: number, length: number, peaks: Peaks): void {
     this.name = 'microphone';
     this.peaks = peaks;
@@ -170,7 +170,7 @@ export class Workbench {
     this.update();
   }
 
-  /** Sets the result's recording. @param recording a file, or an address, which plays without a waveform */
+  /** Sets the recording of the result. @param recording a file, or an address, which has no waveform */
   load(recording: Blob | string | undefined): void {
     this.peaksJob?.abort();
     this.peaks = undefined;
@@ -184,7 +184,7 @@ export class Workbench {
   /** Adds the file of a recording that plays from its address, for the waveform and for voiceprints. */
   attach(file: Blob): void {
     this.blob = file;
-    // Replaces the service's address, which expires, unless playback has begun.
+    // Replaces the service's address, which expires, unless playback has started.
     if (!this.player.isPlaying && this.player.at === 0) this.player.load(file);
     void this.readPeaks(file);
   }
@@ -215,7 +215,7 @@ export class Workbench {
     return this.result.speakers.find((known) => known.label === label)?.name ?? label;
   }
 
-  /** The speaker of this result who talks most in the given turns. */
+  /** Finds the speaker of this result who talks most in the given turns. */
   speakerAt(turns: readonly Turn[]): string | undefined {
     const shared = new Map<string, number>();
     for (const turn of turns) {
@@ -251,7 +251,7 @@ export class Workbench {
     this.changed('Redone.');
   }
 
-  /** @param length minimum length of the picture, seconds */
+  /** @param length minimum length of the timeline, seconds */
   private update(length = 0): void {
     this.result = applyEdits(this.original, this.history.edits);
     const { speakers, output } = this.result;
@@ -362,7 +362,7 @@ export class Workbench {
     this.showPosition(moment.at);
   }
 
-  /** Redraws when the browser knows the length of the recording, which is after the turns are shown. */
+  /** Redraws when the browser knows the length of the recording, which happens after the turns are shown. */
   private lengthen(): void {
     if (this.shownSeconds === this.player.seconds) return;
     this.shownSeconds = this.player.seconds;
@@ -374,12 +374,12 @@ export class Workbench {
     find('position', HTMLElement).textContent = `${preciseClock(at)} / ${clock(seconds)}`;
     const range = this.currentRanges[lastStarted(this.currentRanges, at)];
     const talking = range && at < range.end ? range.speakers.map((label) => this.nameOf(label)) : [];
-    const who = talking.join(', ');
+    const names = talking.join(', ');
     const heard = find('heard', HTMLElement);
-    if (heard.textContent !== who) heard.textContent = who;
+    if (heard.textContent !== names) heard.textContent = names;
     this.scroller.setAttribute('aria-valuemax', String(Math.round(seconds)));
     this.scroller.setAttribute('aria-valuenow', String(Math.min(Math.round(seconds), Math.round(at))));
-    this.scroller.setAttribute('aria-valuetext', `${clock(at)}, ${who === '' ? 'no speech' : who}`);
+    this.scroller.setAttribute('aria-valuetext', `${clock(at)}, ${names === '' ? 'no speech' : names}`);
   }
 
   private showBar(isShown: boolean): void {
@@ -402,7 +402,7 @@ export class Workbench {
       }
       if (!control.signal.aborted) this.update();
     } catch {
-      // A file that the browser cannot decode, or that is too large to be decoded whole, has no waveform.
+      // A file that the browser cannot decode, or that is too large to be decoded at once, has no waveform.
     }
   }
 
@@ -416,7 +416,7 @@ export class Workbench {
     this.list.focus(turn);
   }
 
-  /** Goes to the start of the next turn, or of the previous one. */
+  /** Moves to the start of the next or the previous turn. */
   private goToTurn(direction: 1 | -1): void {
     const { at } = this.player;
     const next =

@@ -61,7 +61,7 @@ describe('the command rollcall, installed from its tarball', () => {
     if (skipReason !== undefined) return skip(skipReason);
     const first = await rollcall(['diarize', 'meeting one.mp3', '--format', 'rttm']);
     expect(first, first.stderr).toMatchObject({ code: 0 });
-    expect(first.stderr).toContain('It stays for 10 minutes');
+    expect(first.stderr).toContain('It keeps running for 10 minutes');
     const truth = readRttm(readFileSync(join(root, 'test/fixtures/conversation.rttm'), 'utf8'));
     expect(errorRate(truth, readRttm(first.stdout))).toBeLessThan(0.2);
     expect(keptServices()).toHaveLength(1);

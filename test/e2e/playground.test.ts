@@ -192,7 +192,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await click('start');
     await ready('status', /^Done in/);
     await click('compare');
-    await ready('suggestions', /SPEAKER_00 looks like Beth \(\d+ %\)/);
+    await ready('suggestions', /SPEAKER_00 sounds like Beth \(\d+ %\)/);
     await page.evaluate("document.querySelector('#suggestions button').click()");
     expect(await speakerNames()).toEqual(['Beth']);
   });
@@ -326,9 +326,12 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await page.open(`${service.url}/#key=${old.token}`);
     await page.evaluate(`sessionStorage.setItem('rollcall.job', JSON.stringify({ id: '${id}', name: 'a talk' }))`);
     await page.evaluate('location.reload()');
-    await ready('status', /Listening/);
+    await ready('status', /Analysing/);
     await service.run('UPDATE api_keys SET revoked_at = ? WHERE id = ?', Date.now(), old.keyId);
-    await ready('problem', new RegExp(`may go on; another key of its account gets the result: GET /v1/jobs/${id}`));
+    await ready(
+      'problem',
+      new RegExp(`may continue; read its result with another key of the account: GET /v1/jobs/${id}`),
+    );
     page.complaints.length = 0; // the browser's console message about the 401
     const diarization = [{ speaker: 'SPEAKER_00', start: 1, end: 2 }];
     await service.bucket.put(`outputs/${id}.json`, JSON.stringify({ diarization }));

@@ -115,8 +115,8 @@ describe('a queue that delivers no messages', () => {
     killQueues(service);
     const jobs = [await createJob(short), await createJob(short)];
     for (const jobId of jobs) expect(await statusAfter(jobId, 120)).toBe('succeeded');
-    expect(warnings[0]).toMatch(/^warning: the queue "\w+" handed out no message for 8 s\. All outstanding messages/);
-    expect(warnings.at(-1)).toMatch(/^warning: the queue "\w+" still hands out no message, so the local runtime/);
+    expect(warnings[0]).toMatch(/^warning: the queue "\w+" delivered no message for 8 s\. All outstanding messages/);
+    expect(warnings.at(-1)).toMatch(/^warning: the queue "\w+" still delivers no message, so the local runtime/);
   });
 
   it('is distinguished from a queue of long recordings', async () => {

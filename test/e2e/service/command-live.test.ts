@@ -32,7 +32,7 @@ afterAll(async () => {
 
 const connection = () => ({ ROLLCALL_URL: service.url, ROLLCALL_KEY: service.key });
 const live = (...args: string[]) => runCli('live', args, connection());
-const CORRECTION = /^\d+\.\d{3} {2}SPEAKER_\d\d is SPEAKER_\d\d until \d+\.\d{3}$/;
+const CORRECTION = /^\d+\.\d{3} {2}SPEAKER_\d\d becomes SPEAKER_\d\d until \d+\.\d{3}$/;
 const EVENT = /^\d+\.\d{3} {2}SPEAKER_\d\d (starts( \(.*\))?|ends)$/;
 
 /** Sends Ctrl-C to the process group at the first end of a turn, as a terminal does; npm may repeat it. */

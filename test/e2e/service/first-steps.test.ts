@@ -35,7 +35,7 @@ it('creates the first key of a service once and tests the service with a recordi
   expect(keys).toHaveLength(1);
   const headers = { Authorization: `Bearer ${keys[0]}` };
   expect((await fetch(`${service.url}/v1/test`, { headers })).status).toBe(200);
-  expect(output.filter((line) => /^smoke test: a conversation with its \d speakers/.test(line))).toHaveLength(2);
+  expect(output.filter((line) => /^smoke test: found the \d speakers of a conversation/.test(line))).toHaveLength(2);
   // The keys of the tests are revoked.
   const [{ activeKeys }] = await runSqlOn(service.db)<{ activeKeys: number }>(
     'SELECT COUNT(*) AS activeKeys FROM api_keys WHERE revoked_at IS NULL',

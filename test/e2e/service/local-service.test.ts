@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { quietWranglerEnv, wranglerScript } from '../../../client/local/bundle.ts';
-import { livingOwner } from '../../../client/local/owner.ts';
+import { runningOwner } from '../../../client/local/owner.ts';
 import { findProcess, listProcesses } from '../../../client/local/processes.ts';
 import { startLocalService } from '../../../client/local/service.ts';
 import { modelKey, readManifest } from '../../../client/models/store.ts';
@@ -169,7 +169,7 @@ describe('the local service', () => {
     const again = await runCli('start', [], { ROLLCALL_STATE: stateDir, PORT: '0' });
     expect(again).toMatchObject({ code: 1, stdout: '' });
     expect(again.stderr).toBe(
-      `rollcall is starting …\nrollcall: The service runs already on ${service.url} (process ${service.pid}).\n`,
+      `rollcall is starting …\nrollcall: The service is already running on ${service.url} (process ${service.pid}).\n`,
     );
     expect(await keyWorks(service)).toBe(true);
 
@@ -194,7 +194,7 @@ describe('the local service', () => {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     await new Promise((listens) => shell.stdout.once('data', listens));
-    const { pid, port } = livingOwner(stateDir)!;
+    const { pid, port } = runningOwner(stateDir)!;
     try {
       shell.kill('SIGTERM');
       await expect.poll(() => findProcess(pid), { timeout: 10_000 }).toBeUndefined();
@@ -220,7 +220,7 @@ describe('the local service', () => {
     }
     await killWorkerd();
     await expect.poll(() => findProcess(service.pid), { timeout: 10_000 }).toBeUndefined();
-    expect(service.log()).toContain('keeps ending unexpectedly. Nothing is lost');
+    expect(service.log()).toContain('keeps ending unexpectedly. No job is lost');
     expect(service.workerdPids()).toEqual([]);
   });
 
@@ -235,9 +235,7 @@ describe('the local service', () => {
       process.kill(workerd.pid, 'SIGKILL');
       await expect.poll(() => warnings, { timeout: 20_000 }).toHaveLength(1);
       await service.runScheduled('*/5 * * * *');
-      expect(warnings[0]).toMatch(
-        /^warning: the local runtime .* ended unexpectedly and is restarted\. Nothing is lost/,
-      );
+      expect(warnings[0]).toMatch(/^warning: the local runtime .* ended unexpectedly and is restarted\. Jobs continue/);
       expect(await service.db.prepare('SELECT COUNT(*) AS count FROM kept').first('count')).toBe(0);
       expect((await service.bucket.head('kept'))?.size).toBe(5);
       expect((await fetch(`${service.url}/v1/test`)).status).toBe(401);
