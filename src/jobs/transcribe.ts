@@ -54,7 +54,7 @@ export async function transcribeJob(ports: TranscriptionPorts, job: JobRecord, s
   const pieces = piecesOf(state.turns, engine.maxPieceSeconds);
   const run = new Run(ports, job.id, tag, engine, language, signal);
   const fault = await run.transcribe(pieces, state);
-  if (fault) return retry(ports, job, tag, { ...state, failures: run.isAhead ? 1 : state.failures + 1 }, fault);
+  if (fault) return retry(ports, job, tag, { ...state, failures: run.hasSucceeded ? 1 : state.failures + 1 }, fault);
   if (!run.isWhole) {
     await save(ports, job.id, tag, { ...state, pieces: run.next, failures: 0 });
     await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
@@ -67,7 +67,7 @@ export async function transcribeJob(ports: TranscriptionPorts, job: JobRecord, s
 /** Sends the pieces of one invocation. */
 class Run {
   /** Whether a piece has succeeded in this invocation. */
-  isAhead = false;
+  hasSucceeded = false;
   isWhole = false;
   /** Number of the next piece. */
   next = 0;
@@ -85,7 +85,7 @@ class Run {
   async transcribe(pieces: readonly Piece[], { turns, pieces: done }: Transcription): Promise<EngineFault | undefined> {
     const { ports, jobId, tag } = this;
     const startedAt = ports.now();
-    const isOver = () => this.isAhead && ports.now() - startedAt > SLICE_MS;
+    const isOver = () => this.hasSucceeded && ports.now() - startedAt > SLICE_MS;
     this.next = done;
     let fault: EngineFault | undefined;
     const work = async (): Promise<void> => {
@@ -125,7 +125,7 @@ class Run {
       })),
     };
     await ports.objects.put(wordsKey(jobId, tag, piece), new TextEncoder().encode(JSON.stringify(moved)));
-    this.isAhead = true;
+    this.hasSucceeded = true;
     return undefined;
   }
 }

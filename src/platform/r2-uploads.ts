@@ -1,5 +1,5 @@
 import type { Result } from '../audio/audio-ports.ts';
-import { type Patience, PatientReader, type Place, Places, TooSlow } from '../jobs/upload-bodies.ts';
+import { LimitedReader, type ReadLimits, type Slot, Slots, TooSlow } from '../jobs/upload-bodies.ts';
 import { paused } from './event-loop.ts';
 
 /** R2 requires all parts but the last to have the same size, at least 5 MiB; one part is in memory at a time. */
@@ -9,9 +9,9 @@ export type UploadFault = { readonly kind: 'too_large' | 'empty' };
 type Stored<Fault = UploadFault> = Result<{ readonly sizeBytes: number }, Fault>;
 
 /** Concurrent uploads; each holds a part in memory: 20 MiB per isolate. */
-const clients = new Places({ places: 4, perAccount: 2 });
-/** A client that pauses, or sends less than 8 KiB/s, must not keep its place. */
-const PATIENCE: Patience = { pauseMs: 30_000, minBytesPerMinute: 60 * 8 * 1024 };
+const clients = new Slots({ slots: 4, perAccount: 2 });
+/** A client that pauses, or sends less than 8 KiB/s, must not keep its slot. */
+const READ_LIMITS: ReadLimits = { pauseMs: 30_000, minBytesPerMinute: 60 * 8 * 1024 };
 
 /**
  * `storeBody` for the body of a client. Without a Content-Length an isolate stores four at once, two per account; further
@@ -24,23 +24,23 @@ export async function storeUpload(
   { accountId, ...facts }: BodyFacts & { readonly accountId: string },
 ): Promise<Stored<UploadFault | { readonly kind: 'no_place' } | { readonly kind: 'too_slow' }>> {
   if (facts.contentLength !== undefined) return storeBody(bucket, key, body, facts);
-  const place = await clients.take(accountId);
-  if (!place) return { ok: false, error: { kind: 'no_place' } };
-  const reader = new PatientReader(body, PATIENCE);
+  const slot = await clients.take(accountId);
+  if (!slot) return { ok: false, error: { kind: 'no_place' } };
+  const reader = new LimitedReader(body, READ_LIMITS);
   try {
-    return await storeParts(bucket, key, partsOf(paused(chunksOf(reader, place)), PART_BYTES), facts.maxBytes);
+    return await storeParts(bucket, key, partsOf(paused(chunksOf(reader, slot)), PART_BYTES), facts.maxBytes);
   } catch (error) {
     if (error instanceof TooSlow) return { ok: false, error: { kind: 'too_slow' } };
     throw error;
   } finally {
     reader.close();
-    place.release();
+    slot.release();
   }
 }
 
-async function* chunksOf(reader: PatientReader, place: Place): AsyncGenerator<Uint8Array, void> {
+async function* chunksOf(reader: LimitedReader, slot: Slot): AsyncGenerator<Uint8Array, void> {
   for (let chunk = await reader.read(); chunk; chunk = await reader.read()) {
-    place.renew();
+    slot.renew();
     yield chunk;
   }
 }
