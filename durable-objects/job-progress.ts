@@ -21,7 +21,9 @@ const MAX_DEATH_PAUSE_MS = 15 * 60_000;
 /** Interval of the check whether the job has ended, while no shard is handed out. */
 const IDLE_MS = 3_600_000;
 const LIFE_EVERY_MS = 10_000;
-/** Shares of a job's progress for reading the recording and for assembling the result. Assembling reports only its end. */
+/**
+ * Shares of a job's progress for reading the recording and for assembling the result. Assembling reports only its end.
+ */
 const INGEST_SHARE = 0.1;
 const ASSEMBLE_SHARE = 0.05;
 
@@ -36,9 +38,9 @@ interface Job {
 }
 
 /**
- * Hands out the shards of one job, a few at a time, holds their leases, counts their parts and starts the assembly once.
- * An alarm at the earliest lease sends lost shards again. The platform may drop the memory of the object at any time;
- * all state that matters is in SQLite.
+ * Hands out the shards of one job, a few at a time, holds their leases, counts their parts and starts the assembly
+ * once. An alarm at the earliest lease sends lost shards again. The platform may drop the memory of the object at any
+ * time; all state that matters is in SQLite.
  */
 export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
   readonly #leases: ShardLeases;

@@ -123,8 +123,8 @@ export class StreamStorage {
   }
 
   /**
-   * Burns the last token with which a running stream can be resumed; only the first call with the token gets the stream,
-   * which continues from its last snapshot.
+   * Burns the last token with which a running stream can be resumed; only the first call with the token gets the
+   * stream, which continues from its last snapshot.
    * @param droppedAfter a connection that was lost at this moment or before is not resumed, ms since the Unix epoch
    * @returns undefined for any other token
    */

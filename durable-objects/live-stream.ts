@@ -150,8 +150,8 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
     const isAtWork = channel.isAtWork;
     const processed = channel.receive(message);
     if (channel.receivedFrames > before) this.#noteFrame(channel);
-    // One waiting event keeps the object in memory. If every event waited, they would pile up with a client whose frames
-    // keep the queue from becoming empty.
+    // One waiting event keeps the object in memory. If every event waited, they would pile up with a client whose
+    // frames keep the queue from becoming empty.
     if (!isAtWork) await processed;
   }
 
@@ -403,8 +403,8 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
   }
 
   /**
-   * Writes the end of a stream to the database and erases the storage, voiceprints included. Idempotent. Decides the end
-   * before the write, so that a connection that waits for the same slow database does not begin meanwhile.
+   * Writes the end of a stream to the database and erases the storage, voiceprints included. Idempotent. Decides the
+   * end before the write, so that a connection that waits for the same slow database does not begin meanwhile.
    */
   async #settle(stream: StoredStream, outcome: LiveOutcome): Promise<void> {
     const decided = this.#storage.end(stream, outcome, Date.now());

@@ -26,7 +26,7 @@ import type { OpenSource, StepPorts } from './job-ports.ts';
 import type { IngestState, JobRecord } from './job-record.ts';
 import { isTerminal } from './job-record.ts';
 import type { JobIngest, JobOutbox, JobSteps } from './job-store.ts';
-import { isPassing, type SourceError, SourceReadError } from './source-error.ts';
+import { isTemporary, type SourceError, SourceReadError } from './source-error.ts';
 import { type Slot, Slots } from './upload-bodies.ts';
 import { chunkKey, copyKey, INLINE_URL, inlineUrlKey } from './work-keys.ts';
 
@@ -365,7 +365,7 @@ class Ingest {
   async #refuse(error: SourceError): Promise<void> {
     // Copy the recording: the copy waits longer for a slow server.
     if (error.kind === 'timeout' && this.#isRemote) return this.#copy();
-    if (isPassing(error.kind) && this.attempt < MAX_FETCH_TRIES) throw new RetryStep(error.message, this.attempt);
+    if (isTemporary(error.kind) && this.attempt < MAX_FETCH_TRIES) throw new RetryStep(error.message, this.attempt);
     await failJob(this.ports, this.job.id, { code: `source_${error.kind}`, message: error.message });
   }
 

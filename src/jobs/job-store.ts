@@ -210,8 +210,8 @@ export interface JobRetention {
 }
 
 /**
- * Jobs and their outbox. Every method is one transaction. It writes a state change together with the resulting messages,
- * so that a crash leaves no job without its next step.
+ * Jobs and their outbox. Every method is one transaction. It writes a state change together with the resulting
+ * messages, so that a crash leaves no job without its next step.
  */
 export interface JobStore
   extends JobReader,

@@ -13,7 +13,8 @@ export interface CursorPort {
 }
 
 /**
- * A page of an account's jobs, newest first. A page begins after a job, not at an index, so that new jobs shift no page.
+ * A page of an account's jobs, newest first. A page begins after a job, not at an index, so that new jobs shift no
+ * page.
  */
 export async function listJobs(
   store: JobLists,

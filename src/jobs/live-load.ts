@@ -55,8 +55,8 @@ export interface FrameTimes {
 }
 
 /**
- * Assigns times to the frames of a stream. `expectedAt` counts frames from the first one on, so that a client is not too
- * fast if a network or thread stalls and then delivers many frames at once. `dueAt` restarts with each late frame.
+ * Assigns times to the frames of a stream. `expectedAt` counts frames from the first one on, so that a client is not
+ * too fast if a network or thread stalls and then delivers many frames at once. `dueAt` restarts with each late frame.
  */
 export class Pace {
   #nextExpectedAt: number;

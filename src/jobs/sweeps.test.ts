@@ -236,7 +236,9 @@ describe('a sweep', () => {
   });
 });
 
-/** The following tests use real queues and a real database, whose order of the leases decides which messages are sent. */
+/**
+ * The following tests use real queues and a real database, whose order of the leases decides which messages are sent.
+ */
 const NOW = 1_800_000_000_000;
 const LONG_AGO = NOW - 3_600_000;
 const DAY = 24 * 3_600_000;

@@ -14,8 +14,8 @@ export interface ReadLimits {
 export class TooSlow extends Error {}
 
 /**
- * Reads a body whose sender may stall or be slow, so that its memory is not held without limit. Cancels the body when it
- * exceeds the limits.
+ * Reads a body whose sender may stall or be slow, so that its memory is not held without limit. Cancels the body when
+ * it exceeds the limits.
  */
 export class LimitedReader {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
@@ -71,8 +71,8 @@ export class LimitedReader {
     const { pauseMs, totalMs = Number.POSITIVE_INFINITY, minBytesPerMinute = 0 } = this.limits;
     const waitsMs = this.now() - this.#waitsSince;
     const isMinuteOver = this.#minuteMs + waitsMs >= MINUTE_MS;
-    const isDripping = isMinuteOver && this.#minuteBytes < minBytesPerMinute;
-    if (waitsMs >= pauseMs || this.#waitedMs + waitsMs >= totalMs || isDripping) {
+    const isTooFewBytes = isMinuteOver && this.#minuteBytes < minBytesPerMinute;
+    if (waitsMs >= pauseMs || this.#waitedMs + waitsMs >= totalMs || isTooFewBytes) {
       this.#isTooSlow = true;
       clearInterval(this.#timer);
       void this.#reader.cancel().catch(() => undefined);

@@ -12,8 +12,8 @@ const FIXTURES = new URL('../../test/fixtures/formats', import.meta.url);
 const NO_RECORDING = /\.(sh|py|ts|json)$/;
 const ports = audioPorts();
 /**
- * Fixtures that are repeated: decoding can continue only every hundred seconds, and the fixtures are shorter. Only files
- * of these formats can be concatenated.
+ * Fixtures that are repeated: decoding can continue only every hundred seconds, and the fixtures are shorter. Only
+ * files of these formats can be concatenated.
  */
 const REPEATED = /^(adts-aac-16000|mp2-16000|mp3-8000|ogg-opus-stereo|ogg-vorbis-8000|mpegts-mp3)/;
 const LEAST_SECONDS = 210;

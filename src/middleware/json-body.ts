@@ -14,8 +14,8 @@ export type JsonBody = { readonly ok: true; readonly value: unknown } | { readon
 
 /**
  * Reads a request's JSON body. The order of the checks is the contract's: size (413), Content-Type (415), syntax (400).
- * The size is checked while reading, so that a body without a Content-Length is bounded, too. A body that grows beyond a
- * threshold waits for a slot in the isolate before reading continues, and keeps the slot until the answer.
+ * The size is checked while reading, so that a body without a Content-Length is bounded, too. A body that grows beyond
+ * a threshold waits for a slot in the isolate before reading continues, and keeps the slot until the answer.
  *
  * @param whenEmpty value of an empty body with any Content-Type; without it, an empty body is a fault
  */

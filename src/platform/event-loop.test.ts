@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { pause, yieldToOthers } from './event-loop.ts';
+import { pause, yieldUntilIdle } from './event-loop.ts';
 
 /** Time that other work takes in each of the next waits, milliseconds. */
 let delaysMs: number[];
@@ -28,7 +28,7 @@ afterEach(() => {
 
 it('batch work waits until the thread is idle, a request at most 2 ms', async () => {
   delaysMs = [30, 30, 0];
-  await yieldToOthers();
+  await yieldUntilIdle();
   expect(waits).toEqual([2, 2, 2]);
   now += 40;
   delaysMs = [30, 30];
@@ -48,6 +48,6 @@ it('pauses after enough short units of work have added up', async () => {
 
 it('batch work continues after a second even if the thread is never idle', async () => {
   delaysMs = new Array(100).fill(98);
-  await yieldToOthers();
+  await yieldUntilIdle();
   expect(waits).toHaveLength(10);
 });

@@ -43,8 +43,8 @@ export interface MediaStore extends MediaService {
 }
 
 /**
- * Recordings in R2, their names in D1. Every upload gets a new object under a key that cannot be guessed; the name moves
- * to the object when it is complete, so that an interrupted upload leaves the previous recording in place.
+ * Recordings in R2, their names in D1. Every upload gets a new object under a key that cannot be guessed; the name
+ * moves to the object when it is complete, so that an interrupted upload leaves the previous recording in place.
  */
 export function createMediaService({ db, bucket, s3, now, ...signingKeys }: MediaDependencies): MediaStore {
   const rows = createMediaRows(db);

@@ -122,8 +122,8 @@ const FIRST_BYTES = 64 * 1024;
 
 /**
  * Text as UTF-8 in parts of exactly `partBytes`, the last one shorter. One buffer is reused, because the output of a
- * day-long recording has hundreds of megabytes, and an array per text would accumulate garbage. A character may be split
- * between two parts.
+ * day-long recording has hundreds of megabytes, and an array per text would accumulate garbage. A character may be
+ * split between two parts.
  */
 export class TextParts {
   readonly #encoder = new TextEncoder();

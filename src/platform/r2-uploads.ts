@@ -14,8 +14,8 @@ const clients = new Slots({ slots: 4, perAccount: 2 });
 const READ_LIMITS: ReadLimits = { pauseMs: 30_000, minBytesPerMinute: 60 * 8 * 1024 };
 
 /**
- * `storeBody` for the body of a client. Without a Content-Length an isolate stores four at once, two per account; further
- * ones wait for at most 20 s.
+ * `storeBody` for the body of a client. Without a Content-Length an isolate stores four at once, two per account;
+ * further ones wait for at most 20 s.
  */
 export async function storeUpload(
   bucket: R2Bucket,
@@ -53,8 +53,8 @@ interface BodyFacts {
 /**
  * Stores a request's body under a key, in bounded memory.
  *
- * With a Content-Length the body is streamed to R2; without one (chunked encoding) it becomes a multipart upload, because
- * R2 must know the length of a put. A body that breaks off or is refused leaves no object.
+ * With a Content-Length the body is streamed to R2; without one (chunked encoding) it becomes a multipart upload,
+ * because R2 must know the length of a put. A body that breaks off or is refused leaves no object.
  *
  * @throws errors of the body's stream or of R2
  */
@@ -165,8 +165,8 @@ export type NotedUpload = Pick<R2MultipartUpload, 'uploadPart' | 'complete' | 'a
 };
 
 /**
- * Begins a multipart upload. No list of objects shows its parts: without a note, the bytes of an interrupted upload would
- * stay in R2 for a week, and in the local service forever.
+ * Begins a multipart upload. No list of objects shows its parts: without a note, the bytes of an interrupted upload
+ * would stay in R2 for a week, and in the local service forever.
  */
 export async function createNotedUpload(
   bucket: R2Bucket,
@@ -232,8 +232,8 @@ export async function abortNotedUploads(
 }
 
 /**
- * The note from the metadata in the list: after thousands of interrupted uploads, a call per note would exceed the calls
- * that a sweep may make. Notes of earlier versions have no metadata.
+ * The note from the metadata in the list: after thousands of interrupted uploads, a call per note would exceed the
+ * calls that a sweep may make. Notes of earlier versions have no metadata.
  */
 function noteOf({ customMetadata: { key, uploadId } = {} }: R2Object): Note | undefined {
   return key !== undefined && uploadId !== undefined ? { key, uploadId } : undefined;

@@ -155,7 +155,8 @@ export interface ListScope {
 }
 
 /**
- * A position in a list as an opaque text for clients. Signed, so that it can be neither forged nor used for another list.
+ * A position in a list as an opaque text for clients. Signed, so that it can be neither forged nor used for another
+ * list.
  *
  * @param signingKey base64 of at least 32 bytes
  */

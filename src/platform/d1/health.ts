@@ -31,8 +31,8 @@ const TIMEOUT_MS = 3000;
 let last: { readonly at: number; readonly canTake: boolean } | undefined;
 
 /**
- * Whether a job could be stored now: the database answers and has the service's tables. Queues do not matter: the outbox
- * keeps messages that cannot be sent.
+ * Whether a job could be stored now: the database answers and has the service's tables. Queues do not matter: the
+ * outbox keeps messages that cannot be sent.
  *
  * @param now milliseconds since the Unix epoch
  */

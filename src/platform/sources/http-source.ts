@@ -1,6 +1,6 @@
 import type { ByteSource, ByteStream } from '../../audio/audio-ports.ts';
 import { textKind } from '../../audio/sniff.ts';
-import { isPassing, type SourceError, SourceReadError } from '../../jobs/source-error.ts';
+import { isTemporary, type SourceError, SourceReadError } from '../../jobs/source-error.ts';
 import {
   contentLength,
   contradicts,
@@ -278,7 +278,7 @@ class HttpStream implements ByteStream {
   async #backOff(error: unknown): Promise<void> {
     if (!(error instanceof SourceReadError)) throw error;
     const { kind } = error.error;
-    const isWorthATry = kind === 'timeout' ? this.options.isPatient : isPassing(kind) || kind === 'incomplete';
+    const isWorthATry = kind === 'timeout' ? this.options.isPatient : isTemporary(kind) || kind === 'incomplete';
     const { backoffMs } = this.client;
     if (!isWorthATry || this.#tries >= backoffMs.length) throw error;
     // Without ranges each try reads the file from its start: require as much new data as it had to skip.

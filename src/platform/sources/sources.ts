@@ -1,6 +1,6 @@
 import { Base64Reader, dataOf, hexDigit, isDataUrl, MAX_DATA_URL_BYTES } from '../../contract/data-url.ts';
 import type { OpenSource, SourcesPort } from '../../jobs/job-ports.ts';
-import { isPassing } from '../../jobs/source-error.ts';
+import { isTemporary } from '../../jobs/source-error.ts';
 import { pause } from '../event-loop.ts';
 import { bytesSource, objectSource } from '../r2-objects.ts';
 import { type HttpClient, sleep } from './http-client.ts';
@@ -57,8 +57,8 @@ export function createSources(options: SourcesOptions): SourcesPort {
 }
 
 /**
- * Opens a recording. Retries transient errors with pauses, except a timeout, which has occupied the step long enough: the
- * queue retries the step.
+ * Opens a recording. Retries transient errors with pauses, except a timeout, which has occupied the step long enough:
+ * the queue retries the step.
  */
 async function open(
   openingClient: HttpClient,
@@ -78,7 +78,7 @@ async function open(
       return { ok: true, value: 'copy' };
     }
     const { kind } = opened.error;
-    if (!isPassing(kind) || kind === 'timeout' || attempt >= openingClient.backoffMs.length) return opened;
+    if (!isTemporary(kind) || kind === 'timeout' || attempt >= openingClient.backoffMs.length) return opened;
     await sleep(openingClient.backoffMs[attempt]);
   }
 }
