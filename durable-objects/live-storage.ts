@@ -1,4 +1,4 @@
-import type { Kept } from '../src/jobs/live-channel.ts';
+import type { ChannelSnapshot } from '../src/jobs/live-channel.ts';
 import type { LiveOutcome, StreamSetup } from '../src/jobs/live-ports.ts';
 import { erase } from './erase.ts';
 
@@ -36,7 +36,7 @@ interface EndingPhase {
 }
 
 /** Snapshot from which a stream continues. */
-export interface Suspended extends Kept {
+export interface Suspended extends ChannelSnapshot {
   readonly lastFrameAt: number;
 }
 

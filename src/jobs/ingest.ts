@@ -293,9 +293,9 @@ class Ingest {
           separateChannels,
           ...(warning !== undefined && { warning }),
         };
-        const whole = { ...state, chunks, recording };
-        await this.#save(whole);
-        return this.#finish(whole);
+        const completed = { ...state, chunks, recording };
+        await this.#save(completed);
+        return this.#finish(completed);
       }
     }
   }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { LevelSession } from '../../test/helpers/level-session.ts';
 import { frameOf, type Received, turnFaults } from '../../test/helpers/live-client.ts';
 import type { LiveSession } from '../live/live-session.ts';
-import { type ChannelEnd, type Kept, LiveChannel } from './live-channel.ts';
+import { type ChannelEnd, type ChannelSnapshot, LiveChannel } from './live-channel.ts';
 import { type AudioFormat, LiveInput } from './live-frames.ts';
 import { LiveLoad } from './live-load.ts';
 import { MAX_CORRECTION_BYTES, MAX_FRAME_BYTES, MAX_SENT_BYTES } from './live-ports.ts';
@@ -32,7 +32,7 @@ function channelOf({
 }: Options = {}) {
   const received: Received[] = [];
   const ends: ChannelEnd[] = [];
-  const troubles: unknown[] = [];
+  const errors: unknown[] = [];
   const clock = { now: 0 };
   const ports = {
     openSession,
@@ -40,12 +40,12 @@ function channelOf({
     maxMs,
     send: (text: string) => received.push(JSON.parse(text)),
     end: async (end: ChannelEnd) => void ends.push(end),
-    onTrouble: (error: unknown) => troubles.push(error),
+    onError: (error: unknown) => errors.push(error),
     now: () => clock.now,
     load: new LiveLoad(),
   };
   const channel = new LiveChannel(ports, new LiveInput(16_000, noResampler));
-  return { channel, ports, received, ends, troubles, clock };
+  return { channel, ports, received, ends, errors, clock };
 }
 
 const texts = (received: readonly Received[]) =>
@@ -93,12 +93,12 @@ describe('LiveChannel', () => {
     it('continues after a suspension in the middle of a frame', async () => {
       const { channel, ports } = channelOf({ format });
       await channel.receive(bytes(LOUD, 2400).buffer);
-      const kept = await channel.suspend();
-      const next = new LiveChannel(ports, new LiveInput(16_000, noResampler), kept?.state);
+      const snapshot = await channel.suspend();
+      const next = new LiveChannel(ports, new LiveInput(16_000, noResampler), snapshot?.state);
       await next.receive(bytes(LOUD, 800).buffer);
       expect(next.receivedFrames).toBe(2);
       // A client that resumes a stream sends whole frames.
-      const resumed = new LiveChannel(ports, new LiveInput(16_000, noResampler), kept?.state, 0);
+      const resumed = new LiveChannel(ports, new LiveInput(16_000, noResampler), snapshot?.state, 0);
       await resumed.receive(bytes(LOUD, 800).buffer);
       expect(resumed.receivedFrames).toBe(1);
     });
@@ -130,9 +130,9 @@ describe('LiveChannel', () => {
   });
 
   it('processes frames that arrive at once in order, one at a time', async () => {
-    const { channel, received, ends, troubles } = channelOf();
+    const { channel, received, ends, errors } = channelOf();
     await Promise.all([0.1, 0, 0.2, 0, 0.3].map((value) => channel.receive(audio(value))).concat(channel.receive(END)));
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
     expect(texts(received).filter((text) => text.startsWith('start'))).toEqual([
       'start SPEAKER_00 0',
       'start SPEAKER_01 0.2',
@@ -166,8 +166,8 @@ describe('LiveChannel', () => {
     const changes = Array(2000).fill({ start: 0, end: 0.1, from: 'SPEAKER_00', to: 'SPEAKER_01' });
     expect(received.at(-1)).toEqual({ type: 'diarization_speaker_correction', data: { changes } });
     const bytes = JSON.stringify(received.at(-1)).length;
-    const kept = (await channel.suspend())!;
-    const second = new LiveChannel(ports, new LiveInput(16_000, noResampler), kept.state);
+    const snapshot = (await channel.suspend())!;
+    const second = new LiveChannel(ports, new LiveInput(16_000, noResampler), snapshot.state);
     for (let i = 0; i < 30; i++) await second.receive(audio(i % 2 ? 0 : 0.1));
     const corrections = received.filter(({ type }) => type === 'diarization_speaker_correction');
     expect(corrections).toHaveLength(Math.floor(MAX_CORRECTION_BYTES / bytes) + 1);
@@ -272,23 +272,23 @@ describe('LiveChannel', () => {
     const plain = channelOf();
     for (const value of values) await plain.channel.receive(audio(value));
     const { ports, received } = channelOf();
-    const kepts: { kept: Kept; sentMessages: number }[] = [];
-    const keep = async (kept: Kept) => void kepts.push({ kept, sentMessages: received.length });
+    const snapshots: { snapshot: ChannelSnapshot; sentMessages: number }[] = [];
+    const keep = async (snapshot: ChannelSnapshot) => void snapshots.push({ snapshot, sentMessages: received.length });
     const first = new LiveChannel({ ...ports, keep }, new LiveInput(16_000, noResampler));
     await Promise.all(values.slice(0, 40).map((value) => first.receive(audio(value))));
     for (const value of values.slice(40)) await first.receive(audio(value));
-    expect(kepts.map(({ kept }) => kept.state.receivedFrames)).toEqual([100, 200, 300]);
-    for (const { kept, sentMessages } of kepts) {
+    expect(snapshots.map(({ snapshot }) => snapshot.state.receivedFrames)).toEqual([100, 200, 300]);
+    for (const { snapshot, sentMessages } of snapshots) {
       const before = received.slice(0, sentMessages);
-      const openSession = async () => new LevelSession(tick, kept.session);
+      const openSession = async () => new LevelSession(tick, snapshot.session);
       const second = channelOf();
       const resumed = new LiveChannel(
         { ...second.ports, openSession },
         new LiveInput(16_000, noResampler),
-        kept.state,
+        snapshot.state,
         0,
       );
-      for (const value of values.slice(kept.state.receivedFrames)) await resumed.receive(audio(value));
+      for (const value of values.slice(snapshot.state.receivedFrames)) await resumed.receive(audio(value));
       expect([...before, ...second.received]).toEqual(plain.received);
     }
   });
@@ -380,14 +380,14 @@ describe('LiveChannel', () => {
 
   it('closes open turns and ends with 1011 when the session fails', async () => {
     const session = new LevelSession();
-    const { channel, received, ends, troubles } = channelOf({ openSession: async () => session });
+    const { channel, received, ends, errors } = channelOf({ openSession: async () => session });
     await channel.receive(audio(0.1));
     session.push = () => Promise.reject(new Error('out of luck: secret'));
     await channel.receive(audio(0.1));
     expect(received.at(1)).toEqual({ type: 'error', message: expect.not.stringContaining('luck') });
     expect(turnFaults(received)).toEqual([]);
     expect(ends).toEqual([expect.objectContaining({ status: 'error', closeCode: 1011 })]);
-    expect(troubles).toHaveLength(1);
+    expect(errors).toHaveLength(1);
   });
 
   it('ends with 1011 when the session cannot be opened', async () => {
@@ -405,9 +405,9 @@ describe('LiveChannel', () => {
     for (let cut = 0; cut <= values.length; cut++) {
       const { channel, ports, received, ends } = channelOf();
       for (const value of values.slice(0, cut)) await channel.receive(audio(value));
-      const kept = (await channel.suspend())!;
-      const openSession = async () => new LevelSession(tick, kept.session);
-      const second = new LiveChannel({ ...ports, openSession }, new LiveInput(16_000, noResampler), kept.state);
+      const snapshot = (await channel.suspend())!;
+      const openSession = async () => new LevelSession(tick, snapshot.session);
+      const second = new LiveChannel({ ...ports, openSession }, new LiveInput(16_000, noResampler), snapshot.state);
       for (const value of values.slice(cut)) await second.receive(audio(value));
       await second.receive(END);
       expect(received).toEqual(plain.received);

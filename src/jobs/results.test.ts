@@ -10,7 +10,7 @@ import { removeWork } from './end-job.ts';
 import { handleMessage } from './handle-message.ts';
 import type { JobPorts } from './job-ports.ts';
 import { Mutex } from './mutex.ts';
-import { lostInTheMix, trackSpillOf } from './results.ts';
+import { cancellationHint, trackSpillOf } from './results.ts';
 import { outputKey, workPrefix } from './work-keys.ts';
 
 let storage: Awaited<ReturnType<typeof startStorage>>;
@@ -38,14 +38,14 @@ it("two runs of an assembly read only their own speakers' tracks", async () => {
 
 it('warns of channels that cancel each other out, but not of quiet recordings', () => {
   const hint = /its 2 channels is very quiet.*opposite phase.*send one of them alone\.$/;
-  expect(lostInTheMix(2, -127, 'nothing found')).toMatch(hint);
+  expect(cancellationHint(2, -127, 'nothing found')).toMatch(hint);
   // Artefacts of Vorbis when two channels cancel each other out.
-  expect(lostInTheMix(2, -36, 'nothing found')).toMatch(hint);
-  expect(lostInTheMix(2, -30, 'nothing found')).toBeUndefined();
+  expect(cancellationHint(2, -36, 'nothing found')).toMatch(hint);
+  expect(cancellationHint(2, -30, 'nothing found')).toBeUndefined();
   // Artefacts of AAC, a second of which the segmentation takes for speech.
-  expect(lostInTheMix(2, -75, 'something found')).toMatch(hint);
-  expect(lostInTheMix(2, -60, 'something found')).toBeUndefined();
-  expect(lostInTheMix(1, -127, 'nothing found')).toBeUndefined();
+  expect(cancellationHint(2, -75, 'something found')).toMatch(hint);
+  expect(cancellationHint(2, -60, 'something found')).toBeUndefined();
+  expect(cancellationHint(1, -127, 'nothing found')).toBeUndefined();
 });
 
 const world = useJobs();

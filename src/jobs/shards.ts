@@ -119,9 +119,9 @@ async function analyse(ports: ShardPorts, work: ShardWork): Promise<Uint8Array> 
       yield block;
     }
   })();
-  const whole = { startSample, endSample, totalSamples };
+  const range = { startSample, endSample, totalSamples };
   // No pause here: the clock already pauses after each model run and each block of samples.
-  const part = await analyseShard(counted, whole, clock.engine(engine), settingsOf(state.model), noPause);
+  const part = await analyseShard(counted, range, clock.engine(engine), settingsOf(state.model), noPause);
   const bytes = encodePart(part);
   release(part.probabilities, part.speakers.embeddings, part.subsegments.embeddings);
   ports.log('info', 'shard_done', {

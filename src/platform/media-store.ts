@@ -54,12 +54,12 @@ export function createMediaService({ db, bucket, s3, now, ...signingKeys }: Medi
 
   const resolve = async (accountId: string, name: string, asOf = now()): Promise<Recording | undefined> => {
     const since = asOf - MEDIA_TTL_MS;
-    const then = later(
+    const recordingThen = later(
       await rows.findAsOf(accountId, name, asOf, CLOCK_SLACK_MS),
       await direct?.latest(accountId, name, since, asOf + CLOCK_SLACK_MS),
     );
     return (
-      then ??
+      recordingThen ??
       later(
         await rows.find(accountId, name, asOf),
         await direct?.latest(accountId, name, since, Number.POSITIVE_INFINITY),

@@ -206,12 +206,12 @@ function noted(bucket: R2Bucket, upload: R2MultipartUpload, noteKey: string): No
 /**
  * Aborts abandoned uploads.
  *
- * @param isInVain whether an upload may be aborted, by its key and its start in milliseconds since the Unix epoch
+ * @param isAbandoned whether an upload may be aborted, by its key and its start in milliseconds since the Unix epoch
  * @returns number of deleted notes
  */
 export async function abortNotedUploads(
   bucket: R2Bucket,
-  isInVain: (key: string, begunAt: number) => Promise<boolean>,
+  isAbandoned: (key: string, begunAt: number) => Promise<boolean>,
 ): Promise<number> {
   let count = 0;
   let cursor: string | undefined;
@@ -221,7 +221,7 @@ export async function abortNotedUploads(
       const { key: noteKey, uploaded } = object;
       const begunAt = uploaded.getTime();
       const note = noteOf(object) ?? (await (await bucket.get(noteKey))?.json<Note>());
-      if (note && !(await isInVain(note.key, begunAt))) continue;
+      if (note && !(await isAbandoned(note.key, begunAt))) continue;
       if (note && !(await isAborted(bucket, note)) && begunAt >= Date.now() - DROPPED_AFTER_MS) continue;
       await bucket.delete(noteKey);
       count++;

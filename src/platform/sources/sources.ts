@@ -4,7 +4,7 @@ import { isTemporary } from '../../jobs/source-error.ts';
 import { pause } from '../event-loop.ts';
 import { bytesSource, objectSource } from '../r2-objects.ts';
 import { type HttpClient, sleep } from './http-client.ts';
-import { openHttp, pinned } from './http-source.ts';
+import { openHttp, pinnedSource } from './http-source.ts';
 import { EMPTY, refuse, type SourceResult, tooLarge } from './source-faults.ts';
 
 export interface SourcesOptions extends Partial<HttpClient> {
@@ -69,7 +69,7 @@ async function open(
   for (let attempt = 0; ; attempt++) {
     const opened = await openHttp(openingClient, url, maxBytes);
     if (opened.ok) {
-      const source = pinned(client, opened.value, url);
+      const source = pinnedSource(client, opened.value, url);
       if (source) {
         const { validator, sizeBytes } = opened.value;
         return { ok: true, value: { source, identity: `${validator} ${sizeBytes}`, close: () => source.close() } };
