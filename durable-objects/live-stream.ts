@@ -213,7 +213,7 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
 
   /**
    * Checks a running stream: closes it if it is idle or has reached its maximum duration, ends it if its connection
-   * died with the process.
+   * was lost with the process.
    */
   async #checkRunning(stream: StoredStream, phase: RunningPhase): Promise<void> {
     const { startedAt } = phase;

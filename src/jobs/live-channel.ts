@@ -163,7 +163,7 @@ export class LiveChannel {
     return this.#run();
   }
 
-  /** The connection has reached its maximum duration, whatever the amount of audio. */
+  /** The connection has reached its maximum duration, regardless of the amount of audio. */
   outlast(): Promise<void> {
     this.#end('done', CLOSE.normal, 'time limit');
     return this.#run();

@@ -82,7 +82,7 @@ it('needs no query of D1', async () => {
   await world.putChunks(SAMPLES);
   const store = new Proxy(world.ports.store, {
     get: (_, name) => {
-      throw new Error(`D1 was asked for ${String(name)}`);
+      throw new Error(`D1 was queried with ${String(name)}`);
     },
   });
   expect(await run({ ...world.ports, store })).toBe(true);

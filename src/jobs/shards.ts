@@ -54,7 +54,7 @@ export async function beginShard(
     putBack: (dueAt, isForgiven) => ports.progress.putBack(jobId, shard, tag, dueAt, isForgiven),
     async run(pulse) {
       const key = partKey(jobId, shard, tag);
-      // An earlier run may have stored the part and died.
+      // An earlier run may have stored the part and crashed.
       if (!(await ports.objects.exists(key))) {
         const work = { jobId, shard, state, tag, turnWaitMs, pulse, report: (read: number) => (fraction = read) };
         const part = await analyse(ports, work);

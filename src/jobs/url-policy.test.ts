@@ -212,7 +212,7 @@ describe('data: URLs', () => {
 });
 
 describe('webhook addresses', () => {
-  it('must be https, except to loopback where it is allowed', () => {
+  it('must be https, except to loopback if that is allowed', () => {
     expect(checkWebhookUrl('https://example.com/hook', strict)).toMatchObject({ ok: true });
     expect(checkWebhookUrl('http://example.com/hook', strict)).toMatchObject({ ok: false });
     expect(checkWebhookUrl('http://example.com/hook', local)).toMatchObject({ ok: false });

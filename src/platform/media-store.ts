@@ -71,7 +71,7 @@ export function createMediaService({ db, bucket, s3, now, ...signingKeys }: Medi
     (accountId: string, name: string): MediaUpload['store'] =>
     async (body, contentLength) => {
       const objectKey = `media/${accountId}/${crypto.randomUUID()}`;
-      // If this process dies before `publish`, the sweep finds the object by the claim.
+      // If this process crashes before `publish`, the sweep finds the object by the claim.
       await rows.claim(accountId, objectKey, now(), now() + MEDIA_TTL_MS);
       const facts = { contentLength, maxBytes: RECORDING_MAX_BYTES, accountId };
       const stored = await storeUpload(bucket, objectKey, body, facts);

@@ -159,7 +159,7 @@ interface Note {
   readonly uploadId: string;
 }
 
-/** A multipart upload with a note, by which the sweep finds it if its process dies. */
+/** A multipart upload with a note, by which the sweep finds it if its process crashes. */
 export type NotedUpload = Pick<R2MultipartUpload, 'uploadPart' | 'complete' | 'abort' | 'uploadId'> & {
   readonly noteKey: string;
 };
