@@ -10,35 +10,35 @@ import type { ProgressRpc } from '../src/platform/object-stubs.ts';
 import { startShards } from '../test/helpers/database.ts';
 import { startWorkers } from '../test/helpers/workerd.ts';
 
-/** The object of a job in workerd, on its own storage, a real database and queues that note what is sent. */
+/** The object of a job in workerd, with its own storage, a real database and queues that record messages. */
 const FRONT = `
 import { JobProgress as Real } from './worker.js';
 const machine = Date.now;
 export class JobProgress extends Real {
   isBroken = false;
-  queues = { isAway: false };
+  queues = { areDown: false };
   sent = [];
   constructor(state, env) {
-    const note = (name) => ({
+    const recorder = (name) => ({
       send: async (message) => void this.sent.push({ name, message }),
       sendBatch: async (requests) => {
-        if (this.queues.isAway) throw new Error('the queue is away');
+        if (this.queues.areDown) throw new Error('the queue is unavailable');
         for (const { body, delaySeconds } of requests) this.sent.push({ name, message: body, delaySeconds });
       },
     });
-    super(state, { ...env, JOBS: note('jobs'), PRIORITY: note('priority') });
+    super(state, { ...env, JOBS: recorder('jobs'), PRIORITY: recorder('priority') });
   }
   alarm() {
     if (this.isBroken) throw new Error('a deployment that is broken');
     return super.alarm();
   }
   async sentSince() { return this.sent.splice(0); }
-  async takeQueuesAway(isAway) { this.queues.isAway = isAway; }
+  async setQueuesDown(areDown) { this.queues.areDown = areDown; }
   async alarmAt() { return this.ctx.storage.getAlarm(); }
-  async ring() { await this.alarm(); }
+  async runAlarm() { await this.alarm(); }
   async loseAlarm() { await this.ctx.storage.deleteAlarm(); }
   async breakAlarm() { this.isBroken = true; await this.ctx.storage.setAlarm(machine()); }
-  async setClock(later) { this.isBroken = false; Date.now = () => machine() + later; }
+  async setClock(aheadMs) { this.isBroken = false; Date.now = () => machine() + aheadMs; }
   async loseMemory() { this.ctx.abort(); }
   async tables() {
     return this.ctx.storage.sql.exec("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\\\_cf%' ESCAPE '\\\\'").toArray().map(({ name }) => name);
@@ -53,16 +53,15 @@ interface Sent {
 
 interface Opened extends ProgressRpc {
   sentSince(): Promise<Sent[]>;
-  takeQueuesAway(isAway: boolean): Promise<void>;
+  setQueuesDown(areDown: boolean): Promise<void>;
   alarmAt(): Promise<number | null>;
-  /** Lets its alarm come. */
-  ring(): Promise<void>;
+  runAlarm(): Promise<void>;
   loseAlarm(): Promise<void>;
-  /** From now on the alarm fails. */
+  /** Makes every later alarm fail. */
   breakAlarm(): Promise<void>;
-  /** The alarm fails no longer, and the clock of the service is fast by so many milliseconds. */
-  setClock(laterMs: number): Promise<void>;
-  /** The call fails. */
+  /** Repairs the alarm and sets the clock of the service ahead. */
+  setClock(aheadMs: number): Promise<void>;
+  /** Resets the object; the call fails. */
   loseMemory(): Promise<void>;
   tables(): Promise<string[]>;
 }
@@ -71,12 +70,12 @@ const WORK = workOf(nameOfModels(packOfBuild()));
 const TAG = `${WORK}.0`;
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-/** Shares of the whole that the reading of a recording and its analysis are shown as. */
+/** Shares of the ingest and of the analysis in the progress of a job. */
 const INGESTED = 0.1;
 const ANALYSED = 0.85;
 const WINDOW = 8;
-/** A busy machine takes its time. */
-const SOON = { timeout: 10_000 };
+/** Generous, because the machine may be busy. */
+const POLLING = { timeout: 10_000 };
 
 let worker: Awaited<ReturnType<typeof startWorkers>>;
 let store: JobStore;
@@ -89,11 +88,11 @@ beforeAll(async () => {
 });
 afterAll(() => worker?.stop());
 
-// The binding's type does not say which class stands after it.
+// The type of the binding does not name the class of its objects.
 const objectOf = (id: string) => objects.get(objects.idFromName(id)) as unknown as Opened;
 
-/** A running job that is being read. */
-async function begun() {
+/** Creates a running job whose recording is being read. */
+async function beginJob() {
   const id = randomUUID();
   const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
   await store.create({ accountId: 'a', kind: 'diarize', request, id, now: Date.now() });
@@ -103,9 +102,9 @@ async function begun() {
   return { id, object };
 }
 
-/** One that was read, and has so many shards. */
-async function analysed(shardCount: number) {
-  const { id, object } = await begun();
+/** Creates a job whose recording has been read. */
+async function ingestedJob(shardCount: number) {
+  const { id, object } = await beginJob();
   await startShards(store, id, { shardCount, durationSeconds: 300 * shardCount }, Date.now());
   await object.expect(TAG, shardCount);
   return { id, object };
@@ -117,49 +116,49 @@ const sentSince = async (object: Opened) => shardsOf(await object.sentSince());
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
 const stepOf = async (id: string) =>
   (await store.overdue(Infinity, 100, { jobId: id })).rows.map(({ message }) => message.step);
-/** Analyses a shard. */
+/** Starts a shard and reports its part as done. */
 async function analyse(object: Opened, shard: number): Promise<void> {
   expect((await object.startShard(shard, TAG)).kind).toBe('run');
   expect(await object.partDone(shard, TAG)).toBe(true);
 }
 
 describe('the shards of a job', () => {
-  it('are handed out eight at a time, each done one makes room, and the last has them assembled', async () => {
-    const { id, object } = await analysed(20);
+  it('are handed out eight at a time, and the last one starts the assembly', async () => {
+    const { id, object } = await ingestedJob(20);
     expect(await sentSince(object)).toEqual(range(0, WINDOW));
     await analyse(object, 3);
     expect(await sentSince(object)).toEqual([8]);
     for (const shard of range(0, 20).filter((n) => n !== 3)) await analyse(object, shard);
     expect(await sentSince(object)).toEqual([...range(9, 20), 'assemble']);
     expect(await stepOf(id)).toEqual(['assemble']);
-    // However often it is said.
+    // Repeated reports have no effect.
     expect(await object.partDone(19, TAG)).toBe(true);
     await object.expect(TAG, 20);
     expect([await sentSince(object), await stepOf(id)]).toEqual([[], ['assemble']]);
   });
 
-  it('have one row in the database, whatever their number', async () => {
-    const { id, object } = await analysed(288);
+  it('share one row in the database', async () => {
+    const { id, object } = await ingestedJob(288);
     for (const shard of range(0, 12)) await analyse(object, shard);
     expect(await stepOf(id)).toEqual(['analyse']);
   });
 
-  it('of a long job are handed out while it is read, and wait in another queue than those of a short one', async () => {
-    const { object } = await begun();
+  it('of a long job are handed out during the ingest, through the queue of long jobs', async () => {
+    const { object } = await beginJob();
     await object.ready(TAG, 2);
     expect(await sentSince(object)).toEqual([]);
     await object.ready(TAG, 3);
     const sent = await object.sentSince();
     expect([shardsOf(sent), new Set(sent.map(({ name }) => name))]).toEqual([[0, 1, 2], new Set(['jobs'])]);
-    const short = await (await analysed(2)).object.sentSince();
+    const short = await (await ingestedJob(2)).object.sentSince();
     expect(short).toMatchObject([
       { name: 'priority', message: { shard: 0, isShort: true } },
       { name: 'priority', message: { shard: 1, isShort: true } },
     ]);
   });
 
-  it('are begun once: a second copy of a message does nothing while the first is in work, and after it', async () => {
-    const { object } = await analysed(3);
+  it('are begun once: duplicate messages are skipped during and after the work', async () => {
+    const { object } = await ingestedJob(3);
     expect(await object.startShard(0, TAG)).toEqual({ kind: 'run', starts: 1 });
     expect(await object.startShard(0, TAG)).toEqual({ kind: 'skip' });
     await object.partDone(0, TAG);
@@ -168,25 +167,25 @@ describe('the shards of a job', () => {
     expect(await object.startShard(1, `${WORK}.1`)).toEqual({ kind: 'unknown' });
   });
 
-  it('are of a file: of one that is read again none is there, and those of the first are left out', async () => {
-    const { id, object } = await analysed(2);
+  it('of an earlier file are ignored after the recording changed', async () => {
+    const { id, object } = await ingestedJob(2);
     await analyse(object, 0);
-    const anew = `${WORK}.1`;
-    await object.begin(id, anew);
+    const nextTag = `${WORK}.1`;
+    await object.begin(id, nextTag);
     await object.sentSince();
-    // How many there were of the first says nothing.
+    // The number of shards of the first file is ignored.
     await object.expect(TAG, 1);
     expect([await object.partDone(1, TAG), await object.report(1, TAG, 0.5)]).toEqual([false, false]);
-    await object.expect(anew, 2);
+    await object.expect(nextTag, 2);
     expect([await sentSince(object), await stepOf(id)]).toEqual([[0, 1], ['analyse']]);
-    // The version before takes its turn again: what it handed out is lost.
+    // The previous version continues; the shards that it handed out are lost.
     await object.begin(id, TAG);
     await object.expect(TAG, 2);
     expect(await sentSince(object)).toEqual([1]);
   });
 
-  it('are all handed out again where their parts are gone', async () => {
-    const { id, object } = await analysed(2);
+  it('are all handed out again after a restart', async () => {
+    const { id, object } = await ingestedJob(2);
     for (const shard of [0, 1]) await analyse(object, shard);
     await object.sentSince();
     await object.restart(TAG);
@@ -196,8 +195,8 @@ describe('the shards of a job', () => {
     expect([await sentSince(object), await stepOf(id)]).toEqual([[0, 1, 'assemble'], ['assemble']]);
   });
 
-  it('are still known after the object was lost', async () => {
-    const { object, id } = await analysed(3);
+  it('are restored after the object was reset', async () => {
+    const { object, id } = await ingestedJob(3);
     await analyse(object, 0);
     await object.loseMemory().catch(() => undefined);
     const again = objectOf(id);
@@ -208,8 +207,8 @@ describe('the shards of a job', () => {
 });
 
 describe('a shard that is lost', () => {
-  /** The time by the clock of the service, as long as it is asked for. */
-  async function later<T>(object: Opened, ms: number, run: () => Promise<T>): Promise<T> {
+  /** Runs `run` with the clock of the service `ms` ahead. */
+  async function withClockAhead<T>(object: Opened, ms: number, run: () => Promise<T>): Promise<T> {
     await object.setClock(ms);
     try {
       return await run();
@@ -218,30 +217,30 @@ describe('a shard that is lost', () => {
     }
   }
 
-  it('in its queue is sent again by the alarm after a quarter of an hour, and not before', async () => {
-    const { object } = await analysed(3);
+  it('in its queue is sent again by the alarm after 15 minutes', async () => {
+    const { object } = await ingestedJob(3);
     expect(await object.alarmAt()).toBeGreaterThan(Date.now() + 14 * MINUTE);
     await analyse(object, 0);
     await object.sentSince();
-    await later(object, 14 * MINUTE, () => object.ring());
+    await withClockAhead(object, 14 * MINUTE, () => object.runAlarm());
     expect(await sentSince(object)).toEqual([]);
-    await later(object, 16 * MINUTE, () => object.ring());
+    await withClockAhead(object, 16 * MINUTE, () => object.runAlarm());
     expect(await sentSince(object)).toEqual([1, 2]);
   });
 
-  it('by its consumer is sent again a minute after its last sign of life, after ever longer pauses', async () => {
-    const { object } = await analysed(1);
+  it('by its consumer is sent again a minute after its last report, with growing delays', async () => {
+    const { object } = await ingestedJob(1);
     await object.sentSince();
     let ms = 0;
     const delays: number[] = [];
     for (let starts = 1; starts <= 5; starts++) {
-      await later(object, ms, async () => {
+      await withClockAhead(object, ms, async () => {
         expect(await object.startShard(0, TAG)).toEqual({ kind: 'run', starts });
         expect(await object.report(0, TAG, 0.5)).toBe(true);
         expect(await object.alarmAt()).toBeLessThanOrEqual(Date.now() + ms + MINUTE);
       });
       ms += MINUTE + SECOND;
-      await later(object, ms, () => object.ring());
+      await withClockAhead(object, ms, () => object.runAlarm());
       const [sent] = await object.sentSince();
       delays.push(sent!.delaySeconds);
       ms += 1000 * sent!.delaySeconds;
@@ -249,8 +248,8 @@ describe('a shard that is lost', () => {
     expect(delays).toEqual([0, 15, 30, 60, 120]);
   });
 
-  it('and put back with a fault of the platform has not been begun', async () => {
-    const { object } = await analysed(1);
+  it('by a fault of the platform does not count as started', async () => {
+    const { object } = await ingestedJob(1);
     for (let round = 0; round < 3; round++) {
       expect(await object.startShard(0, TAG)).toEqual({ kind: 'run', starts: 1 });
       await object.putBack(0, TAG, Date.now() + 5 * SECOND, true);
@@ -260,69 +259,69 @@ describe('a shard that is lost', () => {
     expect(await object.startShard(0, TAG)).toEqual({ kind: 'run', starts: 2 });
   });
 
-  it('with its alarm is sent again by the next part, or by the sweep', async () => {
-    const { object } = await analysed(4);
+  it('together with its alarm is sent again with the next part or sweep', async () => {
+    const { object } = await ingestedJob(4);
     await object.startShard(1, TAG);
     await object.sentSince();
     await object.loseAlarm();
-    await later(object, 2 * MINUTE, () => analyse(object, 0));
+    await withClockAhead(object, 2 * MINUTE, () => analyse(object, 0));
     expect(await sentSince(object)).toEqual([1]);
     expect(await object.alarmAt()).not.toBeNull();
     await object.startShard(1, TAG);
     await object.loseAlarm();
-    await later(object, 2 * MINUTE, () => object.expect(TAG, 4));
+    await withClockAhead(object, 2 * MINUTE, () => object.expect(TAG, 4));
     expect(await sentSince(object)).toEqual([1]);
   });
 
-  it('is sent again where the platform has given its alarm up and still tells its time', async () => {
-    const { object } = await analysed(4);
+  it('is sent again if the platform gave up the alarm and still returns its time', async () => {
+    const { object } = await ingestedJob(4);
     await object.startShard(1, TAG);
     await object.sentSince();
     await object.breakAlarm();
     const brokenAt = Date.now();
-    await expect.poll(() => object.alarmAt(), SOON).toBeLessThanOrEqual(brokenAt);
-    await later(object, 10 * MINUTE, () => analyse(object, 0));
+    await expect.poll(() => object.alarmAt(), POLLING).toBeLessThanOrEqual(brokenAt);
+    await withClockAhead(object, 10 * MINUTE, () => analyse(object, 0));
     expect(await sentSince(object)).toEqual([1]);
     expect(await object.alarmAt()).toBeGreaterThan(brokenAt + 9 * MINUTE);
   });
 
-  it('with everything else that was sent, as after a restart of the local service, is sent at once', async () => {
-    const { object } = await analysed(3);
+  it('in a restart of the local service is sent again at once', async () => {
+    const { object } = await ingestedJob(3);
     await object.startShard(1, TAG);
     await object.sentSince();
     await object.resend();
     expect(await sentSince(object)).toEqual([0, 1, 2]);
   });
 
-  it('because the queue was away is sent by the alarm, which comes soon', async () => {
-    const { object } = await begun();
-    await object.takeQueuesAway(true);
+  it('because the queue was unavailable is sent by an alarm within a minute', async () => {
+    const { object } = await beginJob();
+    await object.setQueuesDown(true);
     await object.expect(TAG, 3);
     expect(await sentSince(object)).toEqual([]);
     expect(await object.alarmAt()).toBeLessThan(Date.now() + MINUTE);
-    await object.takeQueuesAway(false);
-    await later(object, MINUTE, () => object.ring());
+    await object.setQueuesDown(false);
+    await withClockAhead(object, MINUTE, () => object.runAlarm());
     expect(await sentSince(object)).toEqual([0, 1, 2]);
   });
 
-  it('is not sent again once its job has ended, and nothing is kept', async () => {
-    const { id, object } = await analysed(3);
+  it('is not sent again once its job has ended, and the storage is erased', async () => {
+    const { id, object } = await ingestedJob(3);
     await object.sentSince();
     await store.cancel(id, { code: 'canceled', message: 'x' }, Date.now());
-    await later(object, 16 * MINUTE, () => object.ring());
+    await withClockAhead(object, 16 * MINUTE, () => object.runAlarm());
     expect([await sentSince(object), await object.tables()]).toEqual([[], []]);
   });
 });
 
 describe('the end of a job', () => {
-  it.each(['told', 'found out by its alarm'])(
-    'that is %s erases the object, and nothing counts there any more',
+  it.each(['reported', 'discovered by the alarm'])(
+    'that is %s erases the object, which ignores later calls',
     async (how) => {
-      const { id, object } = await analysed(1);
+      const { id, object } = await ingestedJob(1);
       await analyse(object, 0);
       expect(await object.tables()).toHaveLength(2);
       await store.fail(id, { code: 'x', message: 'x' }, Date.now());
-      await (how === 'told' ? object.end() : object.ring());
+      await (how === 'reported' ? object.end() : object.runAlarm());
       expect([await object.tables(), await object.alarmAt()]).toEqual([[], null]);
       expect([await object.partDone(0, TAG), await object.fraction()]).toEqual([false, 0]);
       expect(await object.startShard(0, TAG)).toEqual({ kind: 'skip' });
@@ -331,44 +330,44 @@ describe('the end of a job', () => {
     },
   );
 
-  it('is asked for once an hour while the job is assembled', async () => {
-    const { object } = await analysed(1);
+  it('is checked once an hour during the assembly', async () => {
+    const { object } = await ingestedJob(1);
     await analyse(object, 0);
-    await object.ring();
+    await object.runAlarm();
     expect(await object.alarmAt()).toBeGreaterThan(Date.now() + 59 * MINUTE);
   });
 });
 
-it('an assembly that could not be asked for, as the database was away, is asked for by the alarm', async () => {
-  const { id, object } = await analysed(1);
+it('the alarm starts an assembly that could not be queued while the database was down', async () => {
+  const { id, object } = await ingestedJob(1);
   await object.startShard(0, TAG);
-  await worker.db.prepare('ALTER TABLE outbox RENAME TO outbox_away').run();
+  await worker.db.prepare('ALTER TABLE outbox RENAME TO outbox_down').run();
   try {
     expect(await object.partDone(0, TAG)).toBe(true);
     expect(await object.alarmAt()).toBeLessThan(Date.now() + MINUTE);
   } finally {
-    await worker.db.prepare('ALTER TABLE outbox_away RENAME TO outbox').run();
+    await worker.db.prepare('ALTER TABLE outbox_down RENAME TO outbox').run();
   }
-  await object.ring();
+  await object.runAlarm();
   expect(await stepOf(id)).toEqual(['assemble']);
 });
 
-it('the progress of a job rises with its recording and with its parts, and never falls', async () => {
-  const { object } = await begun();
+it('the progress of a job rises with its ingest and its parts, and never falls', async () => {
+  const { object } = await beginJob();
   expect(await object.fraction()).toBe(0);
   const shown: number[] = [];
-  const look = async () => void shown.push(await object.fraction());
+  const record = async () => void shown.push(await object.fraction());
   for (const share of [0, 0.25, 0.5, 0.4, 2, 0.5]) {
     await object.reportIngest(share);
-    await look();
+    await record();
   }
   await object.expect(TAG, 4);
   for (const shard of [0, 1]) {
     await object.startShard(shard, TAG);
     await object.report(shard, TAG, 0.5);
-    await look();
+    await record();
     await object.partDone(shard, TAG);
-    await look();
+    await record();
   }
   expect([...shown].sort((a, b) => a - b)).toEqual(shown);
   expect(shown.slice(0, 3)).toEqual([0, 0.025, 0.05]);

@@ -15,13 +15,15 @@ const WINDOW_SHARDS = 8;
 /** Pause before `#advance` is retried, doubled with each consecutive fault. */
 const FIRST_PAUSE_MS = 5000;
 const MAX_PAUSE_MS = 5 * 60_000;
-/** Pause before a shard whose consumer died is sent again, doubled each time. */
-const FIRST_DEATH_PAUSE_MS = 15_000;
-const MAX_DEATH_PAUSE_MS = 15 * 60_000;
+/** Pause before a shard whose consumer crashed is sent again, doubled each time. */
+const FIRST_RESEND_PAUSE_MS = 15_000;
+const MAX_RESEND_PAUSE_MS = 15 * 60_000;
 /** Interval of the check whether the job has ended, while no shard is handed out. */
 const IDLE_MS = 3_600_000;
-const LIFE_EVERY_MS = 10_000;
-/** Shares of a job's progress for reading the recording and for assembling the result. Assembling reports only its end. */
+const RENEW_EVERY_MS = 10_000;
+/**
+ * Shares of a job's progress for reading the recording and for assembling the result. Assembling reports only its end.
+ */
 const INGEST_SHARE = 0.1;
 const ASSEMBLE_SHARE = 0.05;
 
@@ -36,9 +38,9 @@ interface Job {
 }
 
 /**
- * Hands out the shards of one job, a few at a time, holds their leases, counts their parts and starts the assembly once.
- * An alarm at the earliest lease sends lost shards again. The platform may drop the memory of the object at any time;
- * all state that matters is in SQLite.
+ * Hands out the shards of one job, a few at a time, holds their leases, counts their parts and starts the assembly
+ * once. An alarm at the earliest lease sends lost shards again. The platform may drop the memory of the object at any
+ * time; all state that matters is in SQLite.
  */
 export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
   readonly #leases: ShardLeases;
@@ -48,7 +50,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
   #ingested = 0;
   #shown = 0;
   #faults = 0;
-  #livedAt = 0;
+  #renewedAt = 0;
   /** The job has ended: the storage was deleted, tables included. */
   #closed = false;
 
@@ -98,18 +100,18 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
   async startShard(shard: number, tag: string): Promise<ShardStart> {
     const job = this.#job();
     if (this.#closed) return { kind: 'skip' };
-    const known = job?.tag === tag ? this.#leases.find(tag, shard) : undefined;
-    if (!known) return { kind: 'unknown' };
+    const lease = job?.tag === tag ? this.#leases.find(tag, shard) : undefined;
+    if (!lease) return { kind: 'unknown' };
     const now = Date.now();
-    if (known.leaseUntil === undefined) {
-      // The `partDone` call may have died after this write and before it started the assembly.
+    if (lease.leaseUntil === undefined) {
+      // The `partDone` call may have crashed after this write and before it started the assembly.
       await this.#advance();
       return { kind: 'skip' };
     }
-    if (known.isInWork && known.leaseUntil > now) return { kind: 'skip' };
+    if (lease.isInWork && lease.leaseUntil > now) return { kind: 'skip' };
     const starts = this.#leases.begin(tag, shard, now + LEASE_MS);
     await this.#setAlarm();
-    await this.#showLife();
+    await this.#renewAnalyseLease();
     return { kind: 'run', starts };
   }
 
@@ -118,7 +120,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     if (this.#job()?.tag !== tag) return false;
     this.#fractions.set(shard, Math.min(1, Math.max(0, fraction)));
     this.#leases.renew(tag, shard, Date.now() + LEASE_MS);
-    await this.#showLife();
+    await this.#renewAnalyseLease();
     return true;
   }
 
@@ -192,7 +194,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
       if (isAlarm) await this.ctx.storage.setAlarm(ports.now() + this.#pauseMs);
       if (await this.#hasEnded(ports, isAlarm)) return await this.end();
       await this.#send(ports);
-      await this.#startIfWhole(ports);
+      await this.#startAssemblyIfComplete(ports);
       this.#faults = 0;
     } catch (error) {
       this.#faults++;
@@ -220,7 +222,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     const job = this.#job();
     if (!job) return;
     const now = ports.now();
-    const lost = this.#leases.lapsed(job.tag, now);
+    const lost = this.#leases.expired(job.tag, now);
     const queued = [...lost, ...this.#handOut(job, now)].map((shard) => this.#leased(job, shard, now));
     if (queued.length === 0) return;
     if (lost.length > 0) ports.log('warn', 'shards_resent', { jobId: job.id, shards: lost.length });
@@ -245,11 +247,11 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
   }
 
   /** Renews the lease of `analyse` in D1: the watchdog of the local service reads there whether the queues work. */
-  async #showLife(): Promise<void> {
+  async #renewAnalyseLease(): Promise<void> {
     const job = this.#job();
     const now = Date.now();
-    if (!job || this.env.ALLOW_LOOPBACK !== '1' || now - this.#livedAt < LIFE_EVERY_MS) return;
-    this.#livedAt = now;
+    if (!job || this.env.ALLOW_LOOPBACK !== '1' || now - this.#renewedAt < RENEW_EVERY_MS) return;
+    this.#renewedAt = now;
     const row = outboxId({ step: 'analyse', jobId: job.id });
     await jobPorts(this.env)
       .store.renewLease(row, now + LEASE_MS)
@@ -258,7 +260,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
 
   /** Makes the message of a shard and starts its lease at the time when the message is due. */
   #leased({ id, tag, shardCount }: Job, { shard, starts }: HandedOut, now: number): Queued {
-    const pauseMs = starts < 2 ? 0 : Math.min(MAX_DEATH_PAUSE_MS, FIRST_DEATH_PAUSE_MS * 2 ** (starts - 2));
+    const pauseMs = starts < 2 ? 0 : Math.min(MAX_RESEND_PAUSE_MS, FIRST_RESEND_PAUSE_MS * 2 ** (starts - 2));
     this.#leases.putBack(tag, shard, now + pauseMs + QUEUE_LEASE_MS);
     const isShort = shardCount !== undefined && shardCount <= SHORT_SHARDS;
     return {
@@ -268,7 +270,7 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
   }
 
   /** Starts the assembly once: only the first call moves the job's row in the outbox to that step. */
-  async #startIfWhole(ports: JobPorts): Promise<void> {
+  async #startAssemblyIfComplete(ports: JobPorts): Promise<void> {
     const job = this.#job();
     if (job?.shardCount === undefined || job.isAssembling) return;
     if (this.#leases.counts(job.tag).done < job.shardCount) return;
@@ -287,11 +289,11 @@ export class JobProgress extends DurableObject<JobsEnv> implements ProgressRpc {
     const job = this.#job();
     if (!job) return;
     const { earliestLease } = this.#leases.counts(job.tag);
-    const wanted = Math.max(Date.now(), Math.min(latest, earliestLease ?? Date.now() + IDLE_MS));
+    const dueAt = Math.max(Date.now(), Math.min(latest, earliestLease ?? Date.now() + IDLE_MS));
     const alarmAt = await this.ctx.storage.getAlarm();
     // The platform has given up an alarm in the past.
-    const isSoonEnough = alarmAt !== null && alarmAt <= wanted && alarmAt > Date.now();
-    if (isExact || !isSoonEnough) await this.ctx.storage.setAlarm(wanted);
+    const isSoonEnough = alarmAt !== null && alarmAt <= dueAt && alarmAt > Date.now();
+    if (isExact || !isSoonEnough) await this.ctx.storage.setAlarm(dueAt);
   }
 
   #job(): Job | undefined {

@@ -21,11 +21,11 @@ export class LiveStream extends Real {
   }
 }`;
 
-/** Real time: what a busy machine is late with waits. */
+/** Frames are sent in real time. */
 const FRAME_EVERY_MS = 100;
 
 interface Opened {
-  /** The call fails, and the connection ends. */
+  /** Resets the object; the call fails and the connection ends. */
   loseMemory(): Promise<void>;
   isConnected(): Promise<boolean>;
   /** Moves the drop `ms` into the past and runs the alarm. */
@@ -55,16 +55,16 @@ beforeAll(async () => {
 });
 afterAll(() => worker?.stop());
 
-async function opened(body: object = { resume: true }, token = key) {
+async function openStream(body: object = { resume: true }, token = key) {
   let answer = await worker.call('POST', '/v1/live', token, body);
-  // A busy machine lets the streams of the test before fall behind.
+  // On a busy machine the streams of the previous test may still lag.
   for (let tries = 0; answer.status === 503 && tries < 30; tries++) {
     await sleep(1000);
     answer = await worker.call('POST', '/v1/live', token, body);
   }
   if (answer.status !== 200) throw new Error(await answer.text());
   const { id, url } = (await answer.json()) as { id: string; url: string };
-  // The binding's type does not say which class stands behind it.
+  // The type of the binding does not name the class of its objects.
   const object = () => objects.get(objects.idFromName(id)) as unknown as Opened;
   const status = async () => (await run('SELECT status FROM live_streams WHERE id = ?', id))[0]!.status;
   const billed = () => run('SELECT billed_seconds FROM usage_records WHERE job_id = ?', id);
@@ -72,7 +72,7 @@ async function opened(body: object = { resume: true }, token = key) {
   return { url, object, status, billed, resumeUrl };
 }
 
-async function connection(url: string) {
+async function connect(url: string) {
   const received: Message[] = [];
   const socket = await worker.connect(url, (text) => received.push(JSON.parse(text)));
   const closed = new Promise<number>((done) => socket.addEventListener('close', ({ code }) => done(code)));
@@ -89,7 +89,7 @@ async function connection(url: string) {
         await sleep(FRAME_EVERY_MS);
       }
     },
-    /** Until the stream is kept after so many frames. */
+    /** Waits until the stream is kept after `frame` frames. @returns the resume token */
     async kept(frame: number) {
       await expect.poll(() => last()?.frame, { timeout: 120_000 }).toBe(frame);
       return last()!.token!;
@@ -100,16 +100,16 @@ async function connection(url: string) {
     },
   };
 }
-type Connection = Awaited<ReturnType<typeof connection>>;
+type Connection = Awaited<ReturnType<typeof connect>>;
 
-it('a stream over three drops, one with its memory, has the labels of one without, and is billed once', {
+it('a stream with three drops, one with a reset, sends the same events and is billed once', {
   timeout: 180_000,
 }, async () => {
-  const plain = await opened({});
-  const whole = await connection(plain.url);
-  const ended = whole.send(0, frames.length).then(() => whole.end());
-  const { url, object, status, billed, resumeUrl } = await opened();
-  let at = await connection(url);
+  const plain = await openStream({});
+  const continuous = await connect(plain.url);
+  const ended = continuous.send(0, frames.length).then(() => continuous.end());
+  const { url, object, status, billed, resumeUrl } = await openStream();
+  let at = await connect(url);
   await expect.poll(() => at.received).toEqual([{ type: 'resume', token: expect.any(String), frame: 0 }]);
   const drops: [number, number, (at: Connection) => unknown][] = [
     [130, 100, ({ socket }) => socket.close()],
@@ -123,66 +123,66 @@ it('a stream over three drops, one with its memory, has the labels of one withou
     ],
     [345, 300, ({ socket }) => socket.close(1001)],
   ];
-  const told: Message[] = [];
+  const processed: Message[] = [];
   const repeated: Message[] = [];
   let next = 0;
-  for (const [until, kept, drop] of drops) {
+  for (const [until, keptFrame, drop] of drops) {
     await at.send(next, until);
-    const token = await at.kept(kept);
+    const token = await at.kept(keptFrame);
     await drop(at);
     await sleep(300);
     expect(await status()).toBe('running');
     // Events after the last token are sent again.
-    const place = at.received.findLastIndex(({ type }) => type === 'resume');
-    const isOfContent = ({ type }: Message) => type.startsWith('diarization');
-    told.push(...at.received.slice(0, place).filter(isOfContent));
-    repeated.push(...at.received.slice(place).filter(isOfContent));
-    await expect(connection(url)).rejects.toThrow('401');
-    at = await connection(resumeUrl(token));
-    await expect(connection(resumeUrl(token))).rejects.toThrow('401');
+    const lastToken = at.received.findLastIndex(({ type }) => type === 'resume');
+    const isDiarization = ({ type }: Message) => type.startsWith('diarization');
+    processed.push(...at.received.slice(0, lastToken).filter(isDiarization));
+    repeated.push(...at.received.slice(lastToken).filter(isDiarization));
+    await expect(connect(url)).rejects.toThrow('401');
+    at = await connect(resumeUrl(token));
+    await expect(connect(resumeUrl(token))).rejects.toThrow('401');
     await expect.poll(() => at.received.length).toBeGreaterThanOrEqual(2);
     expect(at.received.slice(0, 2)).toEqual([
-      { type: 'resumed', frame: kept },
-      { type: 'resume', token: expect.any(String), frame: kept },
+      { type: 'resumed', frame: keptFrame },
+      { type: 'resume', token: expect.any(String), frame: keptFrame },
     ]);
-    next = kept;
+    next = keptFrame;
   }
   await at.send(next, frames.length);
   await Promise.all([at.end(), ended]);
-  told.push(...at.turns());
-  expect(whole.turns().length).toBeGreaterThan(6);
-  expect(told).toEqual(whole.received);
+  processed.push(...at.turns());
+  expect(continuous.turns().length).toBeGreaterThan(6);
+  expect(processed).toEqual(continuous.received);
   expect(repeated.length).toBeGreaterThan(0);
-  expect(told).toEqual(expect.arrayContaining(repeated));
+  expect(processed).toEqual(expect.arrayContaining(repeated));
   expect(await status()).toBe('done');
   expect(await billed()).toEqual([{ billed_seconds: frames.length / 10 }]);
   expect(await plain.billed()).toEqual([{ billed_seconds: frames.length / 10 }]);
 });
 
-it('takes the last token alone, also while the connection before seems to stand, which is closed then', {
+it('accepts only the last token, and closes the previous connection if it is open', {
   timeout: 120_000,
 }, async () => {
-  const { url, resumeUrl, billed } = await opened();
-  const first = await connection(url);
+  const { url, resumeUrl, billed } = await openStream();
+  const first = await connect(url);
   const oldest = await first.kept(0);
   await first.send(0, 110);
   const last = await first.kept(100);
-  await expect(connection(resumeUrl(oldest))).rejects.toThrow('401');
-  const second = await connection(resumeUrl(last));
+  await expect(connect(resumeUrl(oldest))).rejects.toThrow('401');
+  const second = await connect(resumeUrl(last));
   expect(await first.closed).toBe(1008);
   await second.send(100, 120);
   await second.end();
   expect(await billed()).toEqual([{ billed_seconds: 20 }]);
 });
 
-it('ends with 1008 where the credit is used up, and is billed what it received', {
+it('ends with 1008 when the credit is used up, and bills the received audio', {
   timeout: 120_000,
 }, async () => {
   const accountId = await ensureAccount(run, { name: 'poor', creditSeconds: 20 }, 0);
   const { signingKey } = worker;
   const { token } = await createKey(run, { accountId, scopes: ['stream:write'], signingKey }, 0);
-  const { url, status, billed } = await opened({}, token);
-  const at = await connection(url);
+  const { url, status, billed } = await openStream({}, token);
+  const at = await connect(url);
   await at.send(0, 210);
   expect(await at.closed).toBe(1008);
   expect(at.received.findLast(({ type }) => type === 'error')?.message).toContain('credit is used up');
@@ -192,26 +192,26 @@ it('ends with 1008 where the credit is used up, and is billed what it received',
   expect(bill!.billed_seconds).toBeLessThan(22);
 });
 
-it('ends when no client resumes it: billed as received after a drop, an unbilled error after a fault of the service', {
+it('ends if it is not resumed: billed after a drop, unbilled after a fault of the service', {
   timeout: 120_000,
 }, async () => {
-  const run = async (isOurs: boolean) => {
-    const { url, object, status, billed, resumeUrl } = await opened();
-    const at = await connection(url);
+  const run = async (isServiceFault: boolean) => {
+    const { url, object, status, billed, resumeUrl } = await openStream();
+    const at = await connect(url);
     await at.send(0, 210);
     const token = await at.kept(200);
-    if (isOurs)
+    if (isServiceFault)
       await object()
         .loseMemory()
         .catch(() => undefined);
     else at.socket.close();
     await expect.poll(() => object().isConnected()).toBe(false);
-    // The alarm finds out, where no event has told.
-    if (isOurs) await object().elapse(0);
+    // No event reports the reset; the alarm discovers it.
+    if (isServiceFault) await object().elapse(0);
     await object().elapse(50_000);
     expect(await status()).toBe('running');
     await object().elapse(10_000);
-    await expect(connection(resumeUrl(token))).rejects.toThrow('401');
+    await expect(connect(resumeUrl(token))).rejects.toThrow('401');
     return [await status(), await billed()];
   };
   expect(await Promise.all([run(false), run(true)])).toEqual([

@@ -1,4 +1,4 @@
-import type { Kept } from '../src/jobs/live-channel.ts';
+import type { ChannelSnapshot } from '../src/jobs/live-channel.ts';
 import type { LiveOutcome, StreamSetup } from '../src/jobs/live-ports.ts';
 import { erase } from './erase.ts';
 
@@ -36,7 +36,7 @@ interface EndingPhase {
 }
 
 /** Snapshot from which a stream continues. */
-export interface Suspended extends Kept {
+export interface Suspended extends ChannelSnapshot {
   readonly lastFrameAt: number;
 }
 
@@ -123,8 +123,8 @@ export class StreamStorage {
   }
 
   /**
-   * Burns the last token with which a running stream can be resumed; only the first call with the token gets the stream,
-   * which continues from its last snapshot.
+   * Burns the last token with which a running stream can be resumed; only the first call with the token gets the
+   * stream, which continues from its last snapshot.
    * @param droppedAfter a connection that was lost at this moment or before is not resumed, ms since the Unix epoch
    * @returns undefined for any other token
    */

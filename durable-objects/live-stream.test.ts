@@ -4,8 +4,7 @@ import { type RunSql, runSqlOn } from '../client/local/database.ts';
 import { startWorkers } from '../test/helpers/workerd.ts';
 
 /**
- * The object of a live stream in workerd, behind the real Worker: what becomes of it when the platform has given up its
- * alarm.
+ * The object of a live stream in workerd with the real Worker, after the platform has given up its alarm.
  */
 const FRONT = `
 import { LiveStream as Real } from './worker.js';
@@ -19,12 +18,12 @@ export class LiveStream extends Real {
 interface Opened {
   loseAlarm(): Promise<void>;
   alarmAt(): Promise<number | null>;
-  /** The call fails, and the connection ends. */
+  /** Resets the object; the call fails and the connection ends. */
   loseMemory(): Promise<void>;
   kept(): Promise<string[]>;
 }
 
-const HALF_HOUR = 30 * 60_000;
+const HALF_HOUR_MS = 30 * 60_000;
 
 let worker: Awaited<ReturnType<typeof startWorkers>>;
 let run: RunSql;
@@ -40,17 +39,17 @@ beforeAll(async () => {
 });
 afterAll(() => worker?.stop());
 
-async function opened() {
+async function openStream() {
   const { id, url } = (await (await worker.call('POST', '/v1/live', key)).json()) as { id: string; url: string };
-  // The binding's type does not say which class stands behind it.
+  // The type of the binding does not name the class of its objects.
   const object = () => objects.get(objects.idFromName(id)) as unknown as Opened;
   const status = async () => (await run('SELECT status FROM live_streams WHERE id = ?', id))[0]!.status;
   return { id, url, object, status };
 }
 
 describe('a stream whose object has lost its alarm', () => {
-  it('ends with the sweep of half an hour later where its connection was cut off: it kept its place for a day', async () => {
-    const { id, url, object, status } = await opened();
+  it('ends with a sweep half an hour later if its connection is lost', async () => {
+    const { id, url, object, status } = await openStream();
     await worker.connect(url);
     await object().loseAlarm();
     await object()
@@ -59,26 +58,26 @@ describe('a stream whose object has lost its alarm', () => {
     expect(await object().kept()).toContain('stream');
     await worker.sweep();
     expect(await status()).toBe('running');
-    await run('UPDATE live_streams SET started_at = started_at - ? WHERE id = ?', HALF_HOUR + 1, id);
+    await run('UPDATE live_streams SET started_at = started_at - ? WHERE id = ?', HALF_HOUR_MS + 1, id);
     await worker.sweep();
     expect(await status()).toBe('error');
     expect(await object().kept()).toEqual([]);
   });
 
-  it('ends with the sweep where nobody ever connected', async () => {
-    const { id, object, status } = await opened();
+  it('ends with a sweep if no client ever connected', async () => {
+    const { id, object, status } = await openStream();
     await object().loseAlarm();
-    await run('UPDATE live_streams SET created_at = created_at - ? WHERE id = ?', HALF_HOUR, id);
+    await run('UPDATE live_streams SET created_at = created_at - ? WHERE id = ?', HALF_HOUR_MS, id);
     await worker.sweep();
     expect(await status()).toBe('error');
     expect(await object().kept()).toEqual([]);
   });
 
-  it('goes on where its client is there, and has an alarm again', async () => {
-    const { id, url, object, status } = await opened();
+  it('continues with a new alarm if its client is connected', async () => {
+    const { id, url, object, status } = await openStream();
     const socket = await worker.connect(url);
     await object().loseAlarm();
-    await run('UPDATE live_streams SET started_at = started_at - ? WHERE id = ?', HALF_HOUR + 1, id);
+    await run('UPDATE live_streams SET started_at = started_at - ? WHERE id = ?', HALF_HOUR_MS + 1, id);
     await worker.sweep();
     expect(await status()).toBe('running');
     expect(await object().alarmAt()).toBeGreaterThan(Date.now());

@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { LiveEnv } from '../src/env.ts';
-import { type ChannelEnd, CLOSE, type Kept, LiveChannel } from '../src/jobs/live-channel.ts';
+import { type ChannelEnd, type ChannelSnapshot, CLOSE, LiveChannel } from '../src/jobs/live-channel.ts';
 import { FRAME_MS, LiveInput } from '../src/jobs/live-frames.ts';
 import type { LiveOutcome, StreamSetup } from '../src/jobs/live-ports.ts';
 import { tokenDigest } from '../src/jobs/live-streams.ts';
@@ -103,7 +103,7 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
     // A stream that is ending cannot be resumed: its last events are already sent and cannot be repeated.
     const stream = this.#channel?.isEnding ? undefined : this.#storage.burnResume(digest, now - resumeMs);
     if (stream?.phase.name !== 'running') return refused(UNAUTHORIZED);
-    this.#letGo();
+    this.#dropChannel();
     // The client may notice the lost connection before this object does.
     for (const socket of this.ctx.getWebSockets()) socket.close(CLOSE.policy, 'resumed by another connection');
     const resumedFrom = this.#storage.suspended?.lastFrameAt ?? stream.phase.startedAt;
@@ -150,8 +150,8 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
     const isAtWork = channel.isAtWork;
     const processed = channel.receive(message);
     if (channel.receivedFrames > before) this.#noteFrame(channel);
-    // One waiting event keeps the object in memory. If every event waited, they would pile up with a client whose frames
-    // keep the queue from becoming empty.
+    // One waiting event keeps the object in memory. If every event waited, they would pile up with a client whose
+    // frames keep the queue from becoming empty.
     if (!isAtWork) await processed;
   }
 
@@ -180,14 +180,14 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
   async #drop(stream: StoredStream, phase: RunningPhase, isOurs: boolean): Promise<void> {
     const frames = this.#channel?.receivedFrames ?? this.#storage.keptFrames;
     const now = Date.now();
-    this.#letGo();
+    this.#dropChannel();
     this.#storage.drop(stream, phase, { at: now, receivedSeconds: (frames * FRAME_MS) / 1000, isOurs });
     this.#runtime.log('info', 'live_dropped', { streamId: stream.id, frames, isOurs });
     await this.ctx.storage.setAlarm(now + this.#runtime.times.resumeMs);
   }
 
   /** Drops the channel from memory; the storage is not touched. */
-  #letGo(): void {
+  #dropChannel(): void {
     clearTimeout(this.#suspendTimer);
     this.#suspendTimer = null;
     this.#logLag(this.#channel);
@@ -213,7 +213,7 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
 
   /**
    * Checks a running stream: closes it if it is idle or has reached its maximum duration, ends it if its connection
-   * died with the process.
+   * was lost with the process.
    */
   async #checkRunning(stream: StoredStream, phase: RunningPhase): Promise<void> {
     const { startedAt } = phase;
@@ -285,10 +285,10 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
         maxMs: runtime.times.maxMs,
         send: (text) => this.#send(text),
         end: (end) => this.#end(stream, end),
-        keep: stream.isResumable ? (kept) => this.#keep(channel, kept) : undefined,
+        keep: stream.isResumable ? (snapshot) => this.#keep(channel, snapshot) : undefined,
         now: Date.now,
         load: runtime.load,
-        onTrouble: (error) =>
+        onError: (error) =>
           runtime.log('error', 'live_failed', { streamId: stream.id, error: String(error), stack: stackOf(error) }),
       },
       input,
@@ -353,16 +353,16 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
   }
 
   /** Stores a snapshot, and sends the client of a resumable stream the token that resumes from it. */
-  async #keep(channel: LiveChannel, kept: Kept): Promise<void> {
+  async #keep(channel: LiveChannel, snapshot: ChannelSnapshot): Promise<void> {
     const lastFrameAt = this.#lastFrameAt;
     const { stream } = this.#storage;
     if (stream?.phase.name !== 'running') return;
     const resume = stream.isResumable ? await this.#resumeToken(stream.id, stream.phase.startedAt) : undefined;
     // The stream may have ended or been resumed in the meantime.
     if (this.#channel !== channel || this.#storage.stream?.phase.name !== 'running') return;
-    const frame = kept.state.receivedFrames;
+    const frame = snapshot.state.receivedFrames;
     this.#hasUnsavedAudio = channel.receivedFrames > frame;
-    this.#storage.suspend({ ...kept, lastFrameAt }, this.#hasUnsavedAudio, resume?.digest);
+    this.#storage.suspend({ ...snapshot, lastFrameAt }, this.#hasUnsavedAudio, resume?.digest);
     // The platform holds the message back until the snapshot is stored durably.
     if (resume) channel.announce({ type: 'resume', token: resume.token, frame });
   }
@@ -403,8 +403,8 @@ export class LiveStream extends DurableObject<LiveEnv> implements LiveRpc {
   }
 
   /**
-   * Writes the end of a stream to the database and erases the storage, voiceprints included. Idempotent. Decides the end
-   * before the write, so that a connection that waits for the same slow database does not begin meanwhile.
+   * Writes the end of a stream to the database and erases the storage, voiceprints included. Idempotent. Decides the
+   * end before the write, so that a connection that waits for the same slow database does not begin meanwhile.
    */
   async #settle(stream: StoredStream, outcome: LiveOutcome): Promise<void> {
     const decided = this.#storage.end(stream, outcome, Date.now());

@@ -93,7 +93,7 @@ export class ShardLeases {
   }
 
   /** Shards whose lease ran out. */
-  lapsed(tag: string, now: number): HandedOut[] {
+  expired(tag: string, now: number): HandedOut[] {
     const rows = this.sql
       .exec('SELECT shard, starts FROM shards WHERE tag = ? AND lease_until <= ? ORDER BY shard', tag, now)
       .toArray();

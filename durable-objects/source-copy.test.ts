@@ -12,8 +12,8 @@ import type { Handler } from '../test/helpers/sources.ts';
 import { startWorkers } from '../test/helpers/workerd.ts';
 
 /**
- * The object that copies a recording, in workerd, on its own storage, a real database and bucket, from a real server;
- * nobody works off what it sends.
+ * The object that copies a recording, in workerd, with its own storage, a real database, bucket and server. No consumer
+ * handles the messages that it sends.
  */
 const FRONT = `
 import { SourceCopy as Real } from './worker.js';
@@ -21,8 +21,8 @@ const machine = Date.now;
 export class SourceCopy extends Real {
   constructor(state, env) { super(state, { ...env, ALLOW_LOOPBACK: '1' }); }
   async alarmIn() { const at = await this.ctx.storage.getAlarm(); return at === null ? null : at - machine(); }
-  async ring() { await this.ctx.storage.setAlarm(machine()); }
-  async later(ms) { Date.now = () => machine() + ms; }
+  async runAlarmNow() { await this.ctx.storage.setAlarm(machine()); }
+  async setClockAhead(ms) { Date.now = () => machine() + ms; }
   async loseMemory() { this.ctx.abort(); }
   async kept() { return Object.fromEntries(await this.ctx.storage.list()); }
 }`;
@@ -30,11 +30,10 @@ export class SourceCopy extends Real {
 interface Opened extends CopyRpc {
   /** Milliseconds until its alarm; null without one. */
   alarmIn(): Promise<number | null>;
-  /** Its alarm comes now. */
-  ring(): Promise<void>;
-  /** The clock of the service goes fast by so many milliseconds. */
-  later(ms: number): Promise<void>;
-  /** The call fails. */
+  runAlarmNow(): Promise<void>;
+  /** Sets the clock of the service ahead. */
+  setClockAhead(ms: number): Promise<void>;
+  /** Resets the object; the call fails. */
   loseMemory(): Promise<void>;
   kept(): Promise<Record<string, unknown>>;
 }
@@ -43,8 +42,8 @@ const MIB = 1024 ** 2;
 const MINUTE = 60_000;
 const PART = 5 * MIB;
 const GIB = 1024 * MIB;
-/** A busy machine takes its time. */
-const SOON = { timeout: 20_000 };
+/** Generous, because the machine may be busy. */
+const POLLING = { timeout: 20_000 };
 const ETAG = '"v1"';
 const next = random(5);
 /** More than two parts. */
@@ -73,11 +72,11 @@ beforeEach(() => {
   handler = (request, response) => serveRanges(request, response, { bytes: BYTES, etag: ETAG });
 });
 
-// The binding's type does not say which class stands after it.
+// The type of the binding does not name the class of its objects.
 const objectOf = (id: string) => objects.get(objects.idFromName(id)) as unknown as Opened;
 
-/** A running job whose recording is being read. */
-async function running(): Promise<string> {
+/** Creates a running job whose recording is being read. */
+async function createRunning(): Promise<string> {
   const id = randomUUID();
   const request = { url: `${server.origin}/a.wav` } as DiarizeRequest;
   await store.create({ accountId: 'a', kind: 'diarize', request, id, now: Date.now() });
@@ -85,9 +84,9 @@ async function running(): Promise<string> {
   return id;
 }
 
-/** The copy of a new job's recording is asked for. */
-async function requested(maxBytes = GIB) {
-  const id = await running();
+/** Creates a job and requests the copy of its recording. */
+async function requestCopy(maxBytes = GIB) {
+  const id = await createRunning();
   const object = objectOf(id);
   await object.request(id, `${server.origin}/a.wav`, maxBytes);
   return { id, object };
@@ -97,7 +96,7 @@ const copyOf = async (id: string) => {
   const copy = await worker.bucket.get(copyKey(id));
   return copy && new Uint8Array(await copy.arrayBuffer());
 };
-/** Whether the job's message has been sent, a moment ago. */
+/** Whether the job's message was just sent. */
 const isSent = async (id: string) => {
   const row = await store.outboxRow(`${id}/ingest`);
   return row !== undefined && row.leaseUntil > Date.now() + 10 * MINUTE;
@@ -105,16 +104,16 @@ const isSent = async (id: string) => {
 const uploads = async () => (await worker.bucket.list({ prefix: 'uploads/' })).objects.length;
 
 async function expectCopied(id: string, object: Opened, bytes = BYTES): Promise<void> {
-  await expect.poll(() => isSent(id), SOON).toBe(true);
+  await expect.poll(() => isSent(id), POLLING).toBe(true);
   expect(Buffer.compare((await copyOf(id))!, bytes)).toBe(0);
-  await expect.poll(() => object.kept(), SOON).toEqual({});
+  await expect.poll(() => object.kept(), POLLING).toEqual({});
   expect([await object.alarmIn(), await uploads()]).toEqual([null, 0]);
   expect((await store.find(id))?.status).toBe('running');
 }
 
 async function expectFailed(id: string, object: Opened, code: string): Promise<void> {
-  await expect.poll(async () => (await store.find(id))?.error?.code, SOON).toBe(code);
-  await expect.poll(() => object.kept(), SOON).toEqual({});
+  await expect.poll(async () => (await store.find(id))?.error?.code, POLLING).toBe(code);
+  await expect.poll(() => object.kept(), POLLING).toEqual({});
   expect([await object.alarmIn(), await copyOf(id), await uploads()]).toEqual([null, null, 0]);
   expect(await store.outboxRow(`${id}/ingest`)).toBeUndefined();
 }
@@ -131,140 +130,140 @@ const WHOLE_RANGE = {
 };
 
 describe('a copy', () => {
-  it('is made of a source without ranges, of unknown length, and has the recording read', async () => {
+  it('of a source without ranges and of unknown length succeeds and queues the ingest', async () => {
     handler = (_request, response) => void response.end(BYTES);
-    const { id, object } = await requested();
+    const { id, object } = await requestCopy();
     await expectCopied(id, object);
     expect(server.requests).toHaveLength(1);
   });
 
-  it('is made of a small one', async () => {
+  it('of a small file succeeds', async () => {
     handler = (_request, response) => void response.end(BYTES.subarray(0, 100));
-    const { id, object } = await requested();
+    const { id, object } = await requestCopy();
     await expectCopied(id, object, BYTES.subarray(0, 100));
   });
 
-  it('is made once where it is asked for twice', async () => {
-    let rest = () => {};
+  it('that is requested twice is made once', async () => {
+    let sendMore = () => {};
     handler = (_request, response) => {
       begin(response, 6 * MIB);
-      rest = () => void response.end(BYTES.subarray(6 * MIB));
+      sendMore = () => void response.end(BYTES.subarray(6 * MIB));
     };
-    const { id, object } = await requested();
-    await expect.poll(() => server.requests.length, SOON).toBe(1);
+    const { id, object } = await requestCopy();
+    await expect.poll(() => server.requests.length, POLLING).toBe(1);
     await object.request(id, `${server.origin}/a.wav`, GIB);
-    rest();
+    sendMore();
     await expectCopied(id, object);
     expect(server.requests).toHaveLength(1);
   });
 
-  it('continues after the parts that are stored where the connection broke and the object was lost', async () => {
-    let isAway = false;
+  it('continues after its stored parts when the connection broke and the object was reset', async () => {
+    let isDown = false;
     handler = (request, response) => {
-      if (isAway) return void response.destroy();
+      if (isDown) return void response.destroy();
       if (request.headers['if-range'] !== undefined)
         return serveRanges(request, response, { bytes: BYTES, etag: ETAG });
-      isAway = true;
+      isDown = true;
       response.writeHead(206, WHOLE_RANGE).write(BYTES.subarray(0, 7 * MIB), () => {
         setTimeout(() => response.destroy(), 200);
       });
     };
-    const { id, object } = await requested();
-    await expect.poll(async () => (await object.kept()).tries, SOON).toBe(1);
+    const { id, object } = await requestCopy();
+    await expect.poll(async () => (await object.kept()).tries, POLLING).toBe(1);
     expect((await object.kept()).state).toMatchObject({ copiedBytes: PART, sizeBytes: BYTES.length, validator: ETAG });
-    // The pause before the next try does not have the message sent beside it.
+    // The lease of the message covers the pause before the next try.
     const pauseMs = (await object.alarmIn())!;
     expect(pauseMs).toBeLessThanOrEqual(5000);
     expect((await store.outboxRow(`${id}/ingest`))!.leaseUntil).toBeGreaterThan(Date.now() + pauseMs + MINUTE / 2);
     await object.loseMemory().catch(() => undefined);
-    isAway = false;
+    isDown = false;
     server.requests.length = 0;
     const again = objectOf(id);
-    await again.ring();
+    await again.runAlarmNow();
     await expectCopied(id, again);
     expect(server.requests).toEqual([{ path: '/a.wav', range: `bytes=${PART}-` }]);
   });
 
-  it('continues in another call where its time is up', async () => {
-    let rest = () => {};
+  it('continues in the next alarm when its time is used up', async () => {
+    let sendMore = () => {};
     handler = (request, response) => {
       if (request.headers['if-range'] !== undefined)
         return serveRanges(request, response, { bytes: BYTES, etag: ETAG });
       response.writeHead(206, WHOLE_RANGE).write(BYTES.subarray(0, 7 * MIB));
-      rest = () => void response.write(BYTES.subarray(7 * MIB, 8 * MIB));
+      sendMore = () => void response.write(BYTES.subarray(7 * MIB, 8 * MIB));
     };
-    const { id, object } = await requested();
-    await expect.poll(async () => (await object.kept()).state, SOON).toMatchObject({ copiedBytes: PART });
-    await object.later(13 * MINUTE);
+    const { id, object } = await requestCopy();
+    await expect.poll(async () => (await object.kept()).state, POLLING).toMatchObject({ copiedBytes: PART });
+    await object.setClockAhead(13 * MINUTE);
     try {
-      rest();
-      await expect.poll(() => object.alarmIn(), SOON).not.toBeNull();
+      sendMore();
+      await expect.poll(() => object.alarmIn(), POLLING).not.toBeNull();
     } finally {
-      await object.later(0);
+      await object.setClockAhead(0);
     }
-    await object.ring();
+    await object.runAlarmNow();
     await expectCopied(id, object);
     expect(server.requests.at(-1)).toEqual({ path: '/a.wav', range: `bytes=${PART}-` });
   });
 
-  it('is made again of a file that changed under it', async () => {
+  it('starts again when the file changes', async () => {
     const other = BYTES.map((byte) => byte ^ 255);
-    let asked = 0;
+    let requests = 0;
     handler = (request, response) => {
-      if (asked++ > 0) return serveRanges(request, response, { bytes: other, etag: '"v2"' });
+      if (requests++ > 0) return serveRanges(request, response, { bytes: other, etag: '"v2"' });
       response.writeHead(206, WHOLE_RANGE).write(BYTES.subarray(0, 7 * MIB), () => {
         setTimeout(() => response.destroy(), 200);
       });
     };
-    const { id, object } = await requested();
-    await expect.poll(async () => (await object.kept()).tries, SOON).toBe(1);
+    const { id, object } = await requestCopy();
+    await expect.poll(async () => (await object.kept()).tries, POLLING).toBe(1);
     expect([(await object.kept()).state, await uploads()]).toEqual([undefined, 0]);
-    await object.ring();
+    await object.runAlarmNow();
     await expectCopied(id, object, other);
   });
 });
 
 describe('a copy that is given up', () => {
-  it('fails its job as unreachable after three pauses', async () => {
+  it('fails its job with source_unreachable after three pauses', async () => {
     handler = (_request, response) => void response.destroy();
-    const { id, object } = await requested();
+    const { id, object } = await requestCopy();
     const pauses = [5000, 15_000, 60_000];
     for (const [tries, pauseMs] of pauses.entries()) {
-      await expect.poll(async () => (await object.kept()).tries, SOON).toBe(tries + 1);
-      await expect.poll(() => object.alarmIn(), SOON).toBeGreaterThan(pauseMs - 4000);
+      await expect.poll(async () => (await object.kept()).tries, POLLING).toBe(tries + 1);
+      await expect.poll(() => object.alarmIn(), POLLING).toBeGreaterThan(pauseMs - 4000);
       expect(await object.alarmIn()).toBeLessThanOrEqual(pauseMs);
       expect((await store.find(id))?.status).toBe('running');
-      await object.ring();
+      await object.runAlarmNow();
     }
     await expectFailed(id, object, 'source_unreachable');
     expect(server.requests).toHaveLength(pauses.length + 1);
   });
 
-  it('fails it as too slow where nothing could be resumed', async () => {
-    let rest = () => {};
+  it('fails its job with source_too_slow if it cannot be resumed', async () => {
+    let sendMore = () => {};
     handler = (_request, response) => {
       begin(response, 6 * MIB);
-      rest = () => void response.write(BYTES.subarray(6 * MIB, 7 * MIB));
+      sendMore = () => void response.write(BYTES.subarray(6 * MIB, 7 * MIB));
     };
-    const { id, object } = await requested();
-    // A part is there.
-    await expect.poll(uploads, SOON).toBe(1);
-    await object.later(13 * MINUTE);
+    const { id, object } = await requestCopy();
+    // Wait until a part is stored.
+    await expect.poll(uploads, POLLING).toBe(1);
+    await object.setClockAhead(13 * MINUTE);
     try {
-      rest();
+      sendMore();
       await expectFailed(id, object, 'source_too_slow');
     } finally {
-      await object.later(0);
+      await object.setClockAhead(0);
     }
     expect((await store.find(id))?.error?.message).toMatch(/sends too slowly: .* MiB in 12 minutes/);
   });
 
-  it('fails it at once where no other try can help', async () => {
+  it('fails its job at once if a retry cannot help', async () => {
     handler = (_request, response) => void response.end(BYTES);
-    const large = await requested(6 * MIB);
+    const large = await requestCopy(6 * MIB);
     await expectFailed(large.id, large.object, 'source_too_large');
     handler = (_request, response) => void response.writeHead(404).end();
-    const gone = await requested();
+    const gone = await requestCopy();
     await expectFailed(gone.id, gone.object, 'source_http_status');
     expect(server.requests).toHaveLength(2);
   });
@@ -274,15 +273,15 @@ describe('the copy of a job that has ended', () => {
   const end = (id: string) => store.cancel(id, { code: 'canceled', message: 'x' }, Date.now());
 
   it('is not begun', async () => {
-    const id = await running();
+    const id = await createRunning();
     await end(id);
     const object = objectOf(id);
     await object.request(id, `${server.origin}/a.wav`, GIB);
-    await expect.poll(() => object.kept(), SOON).toEqual({});
+    await expect.poll(() => object.kept(), POLLING).toEqual({});
     expect([server.requests, await copyOf(id), await object.alarmIn()]).toEqual([[], null, null]);
   });
 
-  it('is dropped in its middle, and the connection with it: it went on to its end', async () => {
+  it('is dropped in the middle together with its connection', async () => {
     let isDropped = false;
     handler = (_request, response) => {
       begin(response, 6 * MIB);
@@ -292,11 +291,11 @@ describe('the copy of a job that has ended', () => {
         clearInterval(drip);
       });
     };
-    const { id, object } = await requested();
-    await expect.poll(uploads, SOON).toBe(1);
+    const { id, object } = await requestCopy();
+    await expect.poll(uploads, POLLING).toBe(1);
     await end(id);
-    await expect.poll(() => object.kept(), SOON).toEqual({});
-    await expect.poll(() => isDropped, SOON).toBe(true);
+    await expect.poll(() => object.kept(), POLLING).toEqual({});
+    await expect.poll(() => isDropped, POLLING).toBe(true);
     expect([await copyOf(id), await uploads(), await object.alarmIn()]).toEqual([null, 0, null]);
     expect(await isSent(id)).toBe(false);
   });

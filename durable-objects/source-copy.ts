@@ -5,7 +5,7 @@ import { failJob, removeWork } from '../src/jobs/end-job.ts';
 import { outboxId } from '../src/jobs/job-messages.ts';
 import type { JobPorts } from '../src/jobs/job-ports.ts';
 import { isTerminal } from '../src/jobs/job-record.ts';
-import { isPassing } from '../src/jobs/source-error.ts';
+import { isTemporary } from '../src/jobs/source-error.ts';
 import { copyKey } from '../src/jobs/work-keys.ts';
 import type { CopyRpc } from '../src/platform/object-stubs.ts';
 import { type CopyEnd, type CopyState, copyRecording } from '../src/platform/sources/copy.ts';
@@ -84,7 +84,7 @@ export class SourceCopy extends DurableObject<JobsEnv> implements CopyRpc {
         const tries = hasGrown ? 0 : ((await storage.get<number>('tries')) ?? 0);
         const { kind, message } = end.error;
         // A file that changed during the copy is copied again.
-        if ((isPassing(kind) || kind === 'changed') && tries < PAUSES_MS.length) {
+        if ((isTemporary(kind) || kind === 'changed') && tries < PAUSES_MS.length) {
           const pauseMs = PAUSES_MS[tries];
           await storage.put('tries', tries + 1);
           await ports.store.renewLease(id, ports.now() + pauseMs + LEASE_MS);

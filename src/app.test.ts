@@ -15,12 +15,12 @@ const app = createApp(
 );
 const document = apiDocument(app, '1.2.3');
 type Webhooks = Record<string, { post: { parameters: { name: string; in: string }[] } }>;
-/** Every operation, `method path` first. */
+/** All operations, each named `method path`. */
 const operations = Object.entries(document.paths ?? {}).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ name: `${method} ${path}`, ...operation })),
 );
 
-it('is unavailable where its settings are broken, and answers that as such to monitors alone', async () => {
+it('answers 503 to monitors and 500 to other requests if its settings are invalid', async () => {
   vi.spyOn(console, 'error')
     .mockImplementationOnce(() => {})
     .mockImplementationOnce(() => {});
@@ -43,7 +43,7 @@ describe('the API document', () => {
     expect(operations.map(({ name }) => name).sort()).toEqual([...names, ...pages].sort());
   });
 
-  it('gives each operation an id of its own, a tag that is described, a summary and its security', () => {
+  it('gives each operation a unique id, a described tag, a summary and its security', () => {
     const ids = operations.map(({ operationId }) => operationId);
     expect(new Set(ids).size).toBe(ids.length);
     const tags = document.tags?.map(({ name }) => name) ?? [];
@@ -90,7 +90,7 @@ describe('the API document', () => {
     }
   });
 
-  it('writes nullable fields as OpenAPI 3.1 has them', () => {
+  it('describes nullable fields as OpenAPI 3.1 requires', () => {
     expect(JSON.stringify(document)).not.toContain('"nullable"');
     expect(document.components?.schemas?.DiarizeRequest).toMatchObject({
       required: ['url'],
@@ -110,7 +110,7 @@ describe('the API document', () => {
     ]);
   });
 
-  it('gives defaults that their own schema takes, and all values of a choice', () => {
+  it('has defaults that match their schema, and all values of a choice', () => {
     const schemas = (document.components?.schemas ?? {}) as Record<string, { properties?: object }>;
     const fields = Object.values(schemas).flatMap(({ properties = {} }) => Object.entries(properties));
     const choices = fields.flatMap(([name, field]) => {
@@ -121,7 +121,7 @@ describe('the API document', () => {
     expect(choices.find(({ name }) => name === 'sampleRate')?.values).toEqual([8000, 16000, 24000, 44100, 48000, null]);
   });
 
-  it('has the output as JSON as the job itself has it, and as text in the other formats', () => {
+  it('describes the output as JSON, and as text in the other formats', () => {
     const responses: Record<string, { content?: object }> =
       document.paths?.['/v1/jobs/{jobId}/output']?.get?.responses ?? {};
     const types = Object.entries(responses[200]?.content ?? {}).map(([type, { schema }]) => [
@@ -132,14 +132,14 @@ describe('the API document', () => {
     expect(types.length).toBeGreaterThan(3);
   });
 
-  it('tells a bad address from a bad key', () => {
+  it('describes 401 by the address or the key, as its operation requires', () => {
     for (const { name, security, responses } of operations) {
       const words = (responses as Record<string, { description: string }>)[401]?.description;
       if (words !== undefined) expect(words, name).toMatch(security?.length === 0 ? /^The address/ : /key/);
     }
   });
 
-  it('takes its version from its caller', () => {
+  it('has the version that its caller passes', () => {
     expect(document.info.version).toBe('1.2.3');
   });
 });

@@ -48,15 +48,16 @@ export const ENDPOINTS = [
 const HEALTH_PATH = healthz.route.getRoutingPath();
 
 /**
- * The HTTP face of the service.
- * @param services builds what the routes call, once a request, from the request's bindings
+ * The HTTP layer of the service.
+ *
+ * @param services builds the services of one request from its bindings
  * @param assets files of the reference page and of the playground
  */
 export function createApp<Bindings extends object>(
   services: (env: Bindings, ctx: ExecutionContext) => AppServices,
   assets: { readonly docs: DocsAssets; readonly playground: PlaygroundAssets },
 ): OpenAPIHono<AppEnv> {
-  // `/v1/test/` and `/v1/test` are one address.
+  // `/v1/test/` and `/v1/test` are the same endpoint.
   const app = new OpenAPIHono<AppEnv>({ getPath: (request) => withoutTrailingSlashes(getPath(request)) });
 
   app.use(requestId, answerHeaders, cors, drain);
@@ -74,23 +75,23 @@ export function createApp<Bindings extends object>(
     ...playground(version, assets.playground),
   ]);
 
-  // Whoever holds no key learns nothing about which addresses exist.
+  // A client without a key must not learn which paths exist.
   app.all('/v1/*', authenticate, countRequest());
   app.all('/v2/*', authenticate, countRequest());
   app.notFound((c) => refuse(c, { kind: 'not_found' }));
   app.onError((error, c) => {
     const fields = { requestId: c.get('requestId'), error: error.message, stack: error.stack };
     const services = c.get('services') as AppServices | undefined;
-    // A Worker whose settings are broken has no services, and so no log of its own.
+    // A Worker with invalid settings has no services, and so no log.
     if (services) services.log('error', 'request_failed', fields);
     else console.error(JSON.stringify({ level: 'error', event: 'request_failed', ...fields }));
-    // A service that does not even get that far takes no jobs.
+    // If the health check fails with an exception, the service cannot take jobs.
     return refuse(c, { kind: c.req.path === HEALTH_PATH ? 'unavailable' : 'internal' });
   });
   return app;
 }
 
-/** By hand: a pattern would try every run of slashes in a path that is nothing else, each from its start. */
+/** Without a pattern, which would take quadratic time on a path of many slashes. */
 function withoutTrailingSlashes(path: string): string {
   let end = path.length;
   while (end > 1 && path[end - 1] === '/') end--;

@@ -10,7 +10,7 @@ import type { DocsAssets, PlaygroundAssets } from './routes/pages.ts';
 
 /**
  * The files of `/docs`, from the Worker's bundle: the page needs no other server. The four megabytes of the reference
- * are loaded at its first request, so that isolates which run models do not hold them.
+ * are loaded at its first request, to save memory in isolates that never serve it.
  */
 export const docsAssets: DocsAssets = {
   page: docsPage,
@@ -21,7 +21,7 @@ export const docsAssets: DocsAssets = {
   referenceStyles: async () => (await import('../.wrangler/playground/reference.css')).default,
 };
 
-/** The playground's files. `public/build.mjs` makes the scripts before the Worker is bundled. */
+/** The files of the playground. `public/build.mjs` builds the scripts before the Worker is bundled. */
 export const playgroundAssets: PlaygroundAssets = {
   page: playgroundPage,
   styles: playgroundStyles,

@@ -12,7 +12,7 @@ const read = (variables: object) => {
   return readConfig(env as unknown as Env);
 };
 
-it('takes all of the bucket credentials or none', () => {
+it('requires all of the bucket credentials or none', () => {
   expect(read({}).s3).toBeUndefined();
   expect(read({ R2_ACCOUNT_ID: '', R2_BUCKET_NAME: '' }).s3).toBeUndefined();
   expect(read(R2).s3).toEqual({
@@ -31,14 +31,14 @@ it('takes all of the bucket credentials or none', () => {
   }
 });
 
-it('says which variable is wrong, and never what a secret is', () => {
+it('names the wrong variable, and never shows a secret', () => {
   expect(() => read({ ...R2, R2_ACCOUNT_ID: 'https://example.com' })).toThrow(/R2_ACCOUNT_ID/);
   const secret = 'a secret';
   expect(() => read({ ...R2, R2_SECRET_ACCESS_KEY: secret })).toThrow(/R2_SECRET_ACCESS_KEY/);
   expect(() => read({ ...R2, R2_SECRET_ACCESS_KEY: secret })).not.toThrow(new RegExp(secret));
 });
 
-it('has the times of the contract where none are set, opens no loopback, and takes no longer times', () => {
+it('defaults to the times of the contract without loopback, and refuses longer times', () => {
   expect(read({})).toMatchObject({
     outputTtlMs: 24 * 3600 * 1000,
     live: { tokenMs: 600_000, idleMs: 60_000, maxMs: 5 * 3600 * 1000, connectedMs: 24 * 3600 * 1000 },
@@ -59,7 +59,7 @@ it('has the times of the contract where none are set, opens no loopback, and tak
   }
 });
 
-it('has a transcription engine for both models, or for each its own, which gets no key of the other', () => {
+it('has one transcription engine for both models, or a separate one with its own key', () => {
   const general = { ROLLCALL_ASR_URL: 'http://127.0.0.1:8000/v1', ROLLCALL_ASR_KEY: 'k' };
   const models = ['asr-tdt-0.6b-v3', 'asr-large-v3-turbo'] as const;
   const engines = (variables: object) => models.map((model) => read(variables).transcription[model]);

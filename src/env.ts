@@ -23,14 +23,14 @@ export interface LiveEnv {
   readonly LIVE_CREDIT_SECONDS?: string;
 }
 
-/** What the Workers that answer HTTP (`wrangler.toml`) and do batch jobs (`wrangler.jobs.toml`) have in common. */
+/** Common to the Workers of the HTTP API (`wrangler.toml`) and of batch jobs (`wrangler.jobs.toml`). */
 export interface Env extends LiveEnv {
   readonly INGEST: Queue<unknown>;
   readonly JOBS: Queue<unknown>;
   readonly PRIORITY: Queue<unknown>;
   readonly TRANSCRIPTS: Queue<unknown>;
   readonly WEBHOOKS: Queue<unknown>;
-  /** Each queue may be several: `JOBS`, `JOBS_2`, `JOBS_3` … (`queueSet`). */
+  /** Further queues of a kind: `JOBS_2`, `JOBS_3` … (`queueSet`). */
   readonly [further: `${'INGEST' | 'JOBS' | 'PRIORITY' | 'TRANSCRIPTS' | 'WEBHOOKS'}_${number}`]:
     | Queue<unknown>
     | undefined;
@@ -63,10 +63,10 @@ export interface JobsEnv extends Env {
   readonly SOURCE_COPY: ObjectNamespace<CopyRpc>;
 }
 
-/** A time that a deployment can shorten and not lengthen. */
+/** A time that a deployment can shorten but not lengthen. */
 const secondsUpTo = (max: number) => z.coerce.number().int().positive().max(max).default(max);
 
-/** An empty variable counts as none. */
+/** An empty variable counts as unset. */
 const optionalVariable = (pattern: RegExp, rule: string) =>
   z
     .string()
@@ -114,21 +114,21 @@ export interface LiveConfig {
   readonly live: LiveTimes;
 }
 
-/** Those of the other Workers. */
+/** Settings of the other Workers, checked once per isolate. */
 export interface Config extends LiveConfig {
-  /** Undefined where data may be anywhere. */
+  /** Undefined if data may be stored anywhere. */
   readonly jurisdiction?: Jurisdiction;
   readonly outputTtlMs: number;
-  /** Audio that an account has in work at most. */
+  /** Maximum of unfinished audio per account. */
   readonly maxWorkSeconds: number;
   readonly allowLoopback: boolean;
   /** The configured engines by model. */
   readonly transcription: Readonly<Partial<Record<TranscriptionModel, OpenAiEngine | 'workers-ai'>>>;
-  /** The bucket's S3 interface; undefined where uploads go through the Worker. */
+  /** The bucket's S3 interface; undefined if uploads go through the Worker. */
   readonly s3?: S3Credentials;
 }
 
-/** @throws when a variable is missing or malformed: the deployment is broken and says which one it is. */
+/** @throws if a variable is missing or malformed; the message names it */
 export function readConfig(env: Env): Config {
   const variables = parse(configSchema, env);
   return {
@@ -205,7 +205,7 @@ function engineOf(variables: Variables, model: TranscriptionModel): OpenAiEngine
 function s3Credentials(variables: z.infer<typeof configSchema>): S3Credentials | undefined {
   const { R2_ACCOUNT_ID, R2_ACCESS_KEY_ID, R2_SECRET_ACCESS_KEY, R2_BUCKET_NAME, JURISDICTION } = variables;
   if (!R2_ACCOUNT_ID || !R2_ACCESS_KEY_ID || !R2_SECRET_ACCESS_KEY || !R2_BUCKET_NAME) return undefined;
-  // Buckets of a jurisdiction are found at its own host alone.
+  // Buckets of a jurisdiction are only available at its own host.
   const host = [R2_ACCOUNT_ID, ...(JURISDICTION === '' ? [] : [JURISDICTION]), 'r2.cloudflarestorage.com'].join('.');
   return {
     bucketUrl: `https://${host}/${R2_BUCKET_NAME}`,

@@ -11,12 +11,12 @@ import { jobPorts, logBacklog } from './services-jobs.ts';
 export { JobProgress } from '../durable-objects/job-progress.ts';
 export { SourceCopy } from '../durable-objects/source-copy.ts';
 
-/** Of each instance, whose name is in front. */
+/** Ending of the names of dead letter queues; each instance has its own prefix. */
 const DEAD_LETTER_QUEUE = /-dead$/;
-/** Cron text with which the local service starts: its queues live in memory, so whatever was sent before is lost. */
+/** Cron text of the first sweep of the local service. Its queues live in memory, so all earlier messages are lost. */
 const BOOT_CRON = '@boot';
 
-/** Before a message is delivered again that could not even be given back in order. */
+/** Pause before the next delivery of a message whose handler threw. */
 const FAILED_PAUSE_SECONDS = 10;
 
 const mutex = new Mutex();
@@ -24,7 +24,7 @@ const mutex = new Mutex();
 export default {
   async queue(batch, env) {
     const ports = jobPorts(env);
-    // A message that fails even at its own failure must not end its neighbours'.
+    // A handler that throws must not affect the other messages of the batch.
     const handled = batch.messages.map(async (delivery) => {
       try {
         await handleDelivery(ports, batch.queue, delivery);
@@ -39,7 +39,7 @@ export default {
   async scheduled(controller, env) {
     const ports = jobPorts(env);
     const before = controller.cron === BOOT_CRON ? Number.POSITIVE_INFINITY : ports.now();
-    // Apart from each other: a failure to send must be logged too.
+    // All of them run even if one fails, and each failure is logged.
     const swept = await Promise.allSettled([
       resendLost(ports, before),
       failOverdue(ports),
@@ -60,7 +60,7 @@ async function handleDelivery(ports: JobPorts, queue: string, delivery: Message<
     return;
   }
   if (DEAD_LETTER_QUEUE.test(queue)) {
-    // Its row in the outbox, or its lease in the job's object, has it sent again.
+    // The sweep, or the job's object for a shard, sends it again.
     const { jobId, step } = parsed.data;
     log('error', 'dead_letter', { jobId, step });
     delivery.ack();

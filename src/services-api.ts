@@ -30,17 +30,17 @@ const livePorts = (env: ApiEnv) => ({
   now,
 });
 
-/** Ends live streams that nothing else has ended. */
+/** Ends live streams whose objects have failed to end them. */
 export const sweepLive = (env: ApiEnv): Promise<void> =>
   sweepStreams({ ...livePorts(env), times: configOf(env).live, log });
 
-/** What the HTTP layer calls. */
+/** The services of the HTTP layer. */
 export function appServices(env: ApiEnv): AppServices {
   const { allowLoopback, signingKey, previousSigningKey, live, transcription } = configOf(env);
   const ports = controlPorts(env);
   return {
     keys: createKeyService({ db: env.DB, signingKey, previousSigningKey }),
-    // The local service has its own user alone as a client.
+    // The only client of the local service is its own user.
     floodLimits: createFloodLimits(allowLoopback ? {} : { client: env.CLIENT_FLOOD, key: env.KEY_FLOOD }, log),
     jobs: jobService(ports, {
       sign: (scope, position) => signCursor(signingKey, scope, position),
@@ -57,7 +57,7 @@ export function appServices(env: ApiEnv): AppServices {
     usage: createUsage(env.DB),
     credit: { suffices: (accountId) => canPay(env.DB, accountId, now()) },
     canTakeJobs: () => canTakeJobs(env.DB, now()),
-    // What opens loopback is the local service, whose runtime has nothing in front of it.
+    // Only the local service allows loopback; clients connect directly to its runtime.
     policy: {
       allowLoopback,
       directConnections: allowLoopback,
@@ -68,18 +68,18 @@ export function appServices(env: ApiEnv): AppServices {
   };
 }
 
-/** However many watch a job, an isolate reads it about once a second. */
+/** An isolate reads a job about once a second for all its watchers. */
 const watchedJobs = new SharedReads<JobView | undefined>(0.9 * MIN_POLL_MS, now);
 
 function jobService(ports: ControlPorts, cursors: CursorPort): JobService {
   const viewOf = (job: JobRecord) => jobView(job, ports.now() - ports.outputTtlMs);
-  /** Only a hint: without an answer the job is shown without it. */
+  /** If this fails, the job is shown without progress. */
   const progressOf = (jobId: string) =>
     ports.progress.fraction(jobId).catch((error) => {
       ports.log('warn', 'progress_not_read', { jobId, error: String(error) });
       return undefined;
     });
-  /** Of interest only until something was read. */
+  /** Shown only until the first progress. */
   const attemptOf = async (jobId: string) =>
     attemptToRead(await ports.store.outboxRow(outboxId({ step: 'ingest', jobId })), ports.now());
   const find: JobService['find'] = async (accountId, jobId) => {
@@ -122,7 +122,7 @@ function jobService(ports: ControlPorts, cursors: CursorPort): JobService {
   };
 }
 
-/** @param outputsFrom outputs of jobs that ended before are gone, also those that are only an error */
+/** @param outputsFrom outputs of jobs that ended before this time have expired, also those that are only an error */
 function jobView(job: JobRecord, outputsFrom: number): JobView {
   return {
     id: job.id,

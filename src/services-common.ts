@@ -18,7 +18,7 @@ export function configOf(env: Env): Config {
   return config;
 }
 
-/** The objects of a class where this deployment keeps its data. */
+/** The objects of a class in the jurisdiction of this deployment. */
 export const objectsOf = <Methods extends Rpc.DurableObjectBranded | undefined>(
   env: Env,
   namespace: DurableObjectNamespace<Methods>,
@@ -30,7 +30,7 @@ export function mediaOf(env: Env): MediaStore {
   return createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, previousSigningKey, s3, now });
 }
 
-/** What it takes to create, watch, cancel and clean up jobs: no models. */
+/** Ports to create, watch, cancel and clean up jobs, without models. */
 export type ControlPorts = StepPorts<
   'queue' | 'objects' | 'progress' | 'log' | 'now' | 'sleep' | 'outputTtlMs',
   JobStore

@@ -11,13 +11,13 @@ function sharedDsp(): Dsp {
   return shared;
 }
 
-/** Made once per isolate, on first use. */
+/** Created once per isolate, on first use. */
 export const resampler = (): ResamplerPort => sharedDsp().resampler;
 
 /**
  * Models from the bucket, loaded once per isolate on first use.
  *
- * @param pause yields to others between model runs; the first call of an isolate sets it
+ * @param pause yields to other work between model runs; the first call of an isolate sets it
  */
 export const inference = (
   bucket: R2Bucket,

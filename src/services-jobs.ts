@@ -3,7 +3,7 @@ import { type JobsEnv, WORKERS_AI } from './env.ts';
 import type { JobPorts } from './jobs/job-ports.ts';
 import { workOf } from './jobs/work-keys.ts';
 import { readBacklog } from './platform/d1/health.ts';
-import { now, yieldToOthers } from './platform/event-loop.ts';
+import { now, yieldUntilIdle } from './platform/event-loop.ts';
 import { log } from './platform/log.ts';
 import { nameOfModels, packOfBuild } from './platform/models-in-use.ts';
 import { createCopies } from './platform/object-stubs.ts';
@@ -19,23 +19,23 @@ import { inference, resampler } from './services-inference.ts';
 
 let codecs: ReturnType<JobPorts['codecs']> | undefined;
 
-/** How the servers of recordings are asked that are copied. */
+/** HTTP client for the servers of recordings that are copied. */
 export const copyClient = (env: JobsEnv): HttpClient => httpClient({ allowLoopback: configOf(env).allowLoopback });
 
-/** Tells the log what waits in the queues, for alerts. */
+/** Logs the backlog of each queue, for alerts. */
 export async function logBacklog(env: JobsEnv): Promise<void> {
   for (const backlog of await readBacklog(env.DB, now())) log('info', 'backlog', { ...backlog });
 }
 
 /**
- * The ports of the job engine over this Worker's bindings. Cheap: what is costly is made once per isolate, on first
+ * The ports of the job engine over this Worker's bindings. Cheap: costly parts are created once per isolate, on first
  * use.
  */
 export function jobPorts(env: JobsEnv): JobPorts {
   const { allowLoopback, signingKey, previousSigningKey, transcription } = configOf(env);
   return {
     ...controlPorts(env),
-    ...inference(env.BUCKET, yieldToOthers),
+    ...inference(env.BUCKET, yieldUntilIdle),
     sources: createSources({ bucket: env.BUCKET, allowLoopback }),
     copies: createCopies(objectsOf(env, env.SOURCE_COPY)),
     media: mediaOf(env),
@@ -53,6 +53,6 @@ export function jobPorts(env: JobsEnv): JobPorts {
       return codecs;
     },
     work: workOf(nameOfModels(packOfBuild())),
-    pause: yieldToOthers,
+    pause: yieldUntilIdle,
   };
 }

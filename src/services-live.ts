@@ -6,12 +6,12 @@ import type { LiveSessions, LiveStore, LiveTimes, StreamTokens } from './jobs/li
 import type { LiveEngine } from './live/live-session.ts';
 import { createLiveSession, restoreLiveSession } from './live/rolling-session.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
-import { turn } from './platform/event-loop.ts';
+import { yieldOnce } from './platform/event-loop.ts';
 import { log } from './platform/log.ts';
 import { createStreamTokens } from './platform/signed-tokens.ts';
 import { inference, resampler } from './services-inference.ts';
 
-/** What a stream's object works with. */
+/** Services of a stream's object. */
 export interface LiveRuntime {
   readonly store: LiveStore;
   readonly sessions: LiveSessions;
@@ -22,15 +22,15 @@ export interface LiveRuntime {
   readonly log: Log;
 }
 
-/** Of all streams of this isolate. */
+/** Load by all streams of this isolate. */
 const load = new LiveLoad();
 
-/** The parts of a live stream over this Worker's bindings. */
+/** The services of live streams over this Worker's bindings. */
 export function liveRuntime(env: LiveEnv): LiveRuntime {
   config ??= readLiveConfig(env);
   return {
     store: createLiveStore(env.DB),
-    sessions: liveSessions(inference(env.BUCKET, turn)),
+    sessions: liveSessions(inference(env.BUCKET, yieldOnce)),
     resampler: resampler(),
     times: config.live,
     tokens: createStreamTokens(config),
@@ -48,12 +48,12 @@ function liveSessions(ports: Inference): LiveSessions {
     async create(settings) {
       const engine = await liveEngine(ports);
       const { id } = engine.embedding.info;
-      // They were checked when the stream was made; the models may have been changed since.
+      // The voiceprints were checked when the stream was created; the models may have changed since.
       if (settings.voices.some(({ voice }) => voice.embeddingId !== id))
         throw new Error(`a voiceprint is not of ${id}`);
-      return createLiveSession(engine, settings, turn);
+      return createLiveSession(engine, settings, yieldOnce);
     },
-    restore: async (snapshot) => restoreLiveSession(await liveEngine(ports), snapshot, turn),
+    restore: async (snapshot) => restoreLiveSession(await liveEngine(ports), snapshot, yieldOnce),
   };
 }
 

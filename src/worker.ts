@@ -14,7 +14,7 @@ export default {
   fetch: app.fetch,
 
   async scheduled(_controller, env) {
-    // Apart from each other: streams that cannot be ended must not keep outputs beyond their day.
+    // Run both even if one fails: outputs must be deleted on time.
     const swept = await Promise.allSettled([expire(controlPorts(env)), sweepLive(env)]);
     const faults = swept.filter((result) => result.status === 'rejected').map(({ reason }) => reason);
     for (const fault of faults) log('error', 'sweep_failed', { error: String(fault) });

@@ -25,13 +25,13 @@ export async function keepAnalysis(
   pulse: () => Promise<void> = async () => undefined,
 ): Promise<void> {
   const { recording, tag } = await readRecording(ports, jobId);
-  let isWhole = true;
+  let isComplete = true;
   const chunks = (async function* () {
     const partBytes: number[] = [];
     for (let shard = 0; shard < recording.shardCount; shard++) {
       const part = await ports.objects.get(partKey(jobId, shard, tag));
       if (!part) {
-        isWhole = false;
+        isComplete = false;
         return;
       }
       partBytes.push(part.length);
@@ -47,7 +47,7 @@ export async function keepAnalysis(
     yield length;
   })();
   await ports.objects.putStream(analysisKey(jobId), chunks);
-  if (isWhole) return;
+  if (isComplete) return;
   await ports.objects.deleteMany([analysisKey(jobId)]);
   ports.log('warn', 'analysis_not_kept', { jobId });
 }
@@ -58,7 +58,7 @@ export interface Analysis {
   readPart(shard: number, offset: number, length: number): Promise<Uint8Array>;
 }
 
-/** @returns undefined if it was deleted, or made by another version of the service or by other models */
+/** @returns undefined if it was deleted, or is from another version of the service or other models */
 export async function openAnalysis(
   ports: Pick<JobPorts, 'objects' | 'work'>,
   jobId: string,

@@ -21,7 +21,7 @@ import { Mutex } from './mutex.ts';
 import { expire } from './sweeps.ts';
 import { analysisKey, outputKey, partKey } from './work-keys.ts';
 
-it('an output that takes long to be stored gives signs of life, and stops where the job has ended', async () => {
+it('renews the lease while a long output is stored, and stops when the job has ended', async () => {
   let now = 0;
   let pulses = 0;
   const chunks = Array.from({ length: 100 }, (_, i) => String(i));
@@ -37,14 +37,14 @@ it('an output that takes long to be stored gives signs of life, and stops where 
   });
   expect(stored).toEqual(chunks);
   expect(pulses).toBe(20);
-  const gone = store(async () => {
+  const stopped = store(async () => {
     throw new Error('the job has ended');
   });
-  await expect(gone).rejects.toThrow('the job has ended');
+  await expect(stopped).rejects.toThrow('the job has ended');
   expect(stored).toHaveLength(105);
 });
 
-describe('an output that was written while its job ended', () => {
+describe('an output that is stored while its job ends', () => {
   let storage: Awaited<ReturnType<typeof startStorage>>;
   beforeAll(async () => {
     storage = await startStorage();
@@ -53,10 +53,11 @@ describe('an output that was written while its job ended', () => {
   afterAll(() => storage?.stop());
 
   /**
-   * Assembles a job of which something else becomes when its output has just been stored. @returns whether that is
-   * still there
+   * Assembles a job and runs `beforeSuccess` between storing its output and marking it as succeeded.
+   *
+   * @returns whether the output still exists
    */
-  async function left(id: string, meanwhile: (store: JobStore, outcome: JobOutcome) => Promise<boolean>) {
+  async function outputRemains(id: string, beforeSuccess: (store: JobStore, outcome: JobOutcome) => Promise<boolean>) {
     const samples = recording([[[1], 12]]);
     const shard = { startSample: 0, endSample: samples.length, totalSamples: samples.length };
     const settings = settingsOf('precision-2');
@@ -70,7 +71,7 @@ describe('an output that was written while its job ended', () => {
     await objects.put(partKey(id, 0, 'v.0'), part);
     const succeed = async (jobId: string, outcome: JobOutcome, now: number) => {
       expect(await objects.exists(outcome.outputKey)).toBe(true);
-      expect(await meanwhile(store, outcome)).toBe(true);
+      expect(await beforeSuccess(store, outcome)).toBe(true);
       return store.succeed(jobId, outcome, now);
     };
     const ports = {
@@ -89,17 +90,17 @@ describe('an output that was written while its job ended', () => {
     return objects.exists(outputKey(id));
   }
 
-  it('is taken away again where it was canceled', async () => {
+  it('is deleted when the job was canceled', async () => {
     const error = { code: 'canceled', message: 'x' };
-    expect(await left('canceled', (store) => store.cancel('canceled', error, 1))).toBe(false);
+    expect(await outputRemains('canceled', (store) => store.cancel('canceled', error, 1))).toBe(false);
   });
 
-  it('is taken away again where it was deleted', async () => {
-    expect(await left('deleted', (store) => store.remove('a', 'deleted', 1))).toBe(false);
+  it('is deleted when the job was deleted', async () => {
+    expect(await outputRemains('deleted', (store) => store.remove('a', 'deleted', 1))).toBe(false);
   });
 
-  it('stays where another copy has ended it: it is the output of both', async () => {
-    expect(await left('twice', (store, outcome) => store.succeed('twice', outcome, 1))).toBe(true);
+  it('is kept when another run of the step has completed the job', async () => {
+    expect(await outputRemains('completed', (store, outcome) => store.succeed('completed', outcome, 1))).toBe(true);
   });
 });
 
@@ -154,7 +155,7 @@ async function recounted(sourceId: string, bounds: object): Promise<{ id: string
 const speakersOf = (output: DiarizeOutput | undefined) => new Set(output?.diarization.map(({ speaker }) => speaker));
 
 describe('a recount', () => {
-  it('diarizes several shards with other bounds, from the analysis alone, and bills nothing', async () => {
+  it('diarizes several shards with other bounds from the analysis alone, free of charge', async () => {
     const first = await diarized();
     expect(await world.workKeys()).toEqual([]);
     await world.storage.db
@@ -163,7 +164,7 @@ describe('a recount', () => {
       .run();
     const one = await recounted(first, { numSpeakers: 1 });
     expect([...speakersOf(one.output)]).toEqual(['SPEAKER_00']);
-    // A recount of a recount.
+    // A recount can start from a recount.
     const again = await recounted(one.id, {});
     expect(speakersOf(again.output).size).toBe(2);
     expect(again.output).toEqual(JSON.parse(new TextDecoder().decode(await world.ports.objects.get(outputKey(first)))));

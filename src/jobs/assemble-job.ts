@@ -24,7 +24,7 @@ export async function assembleJob(ports: AssemblyPorts, job: JobRecord, pulse: (
   const assembly = { ports, job, recording, readPart, pulse };
   const ending = await endingOf(ports, assembly, tag, startedAt).catch(async (error: unknown) => {
     if (!(await isPartMissing(ports, job.id, recording.shardCount, tag))) throw error;
-    // The parts go with the end of their job, which is noted before they go.
+    // The end of a job is stored before its parts are deleted.
     if ((await ports.store.find(job.id))?.status !== 'running') throw new JobGone(job.id);
     return 'lost' as const;
   });
@@ -35,10 +35,10 @@ export async function assembleJob(ports: AssemblyPorts, job: JobRecord, pulse: (
     await ports.progress.expect(job.id, tag, recording.shardCount);
 }
 
-/** What is left to do when all parts have been put together, or why there is no result. */
+/** The remaining work after the clustering, or why there is no result. */
 type Ending = Result<() => Promise<void>, JobFault>;
 
-/** Ends the job with its output, or has it transcribed. */
+/** Clusters the parts. The returned work ends the job with its output, or begins the transcription. */
 async function endingOf(ports: AssemblyPorts, assembly: Assembly, tag: string, startedAt: number): Promise<Ending> {
   const { job, recording, pulse } = assembly;
   const { id, kind } = job;
@@ -62,7 +62,7 @@ async function endingOf(ports: AssemblyPorts, assembly: Assembly, tag: string, s
   };
 }
 
-/** @param onStored called between the storing of the output and the end of the job */
+/** @param onStored called after the output is stored and before the job ends */
 async function outputOf(
   ports: AssemblyPorts,
   assembly: Assembly,
@@ -101,8 +101,8 @@ async function isPartMissing(
 const PULSE_EVERY_MS = 5000;
 
 /**
- * The same chunks, with a sign of life every few seconds: a day's output with all its values takes a while to be
- * stored.
+ * The same chunks, with a call of `pulse` every few seconds: storing the output of a long recording takes longer than
+ * the lease.
  */
 export async function* withPulse(chunks: OutputText, now: () => number, pulse: () => Promise<void>) {
   let pulsedAt = now();

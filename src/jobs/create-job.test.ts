@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => storage?.stop());
 
-it('makes no job for an account that cannot pay, also when the job that its key stood for is deleted meanwhile', async () => {
+it('creates no job without credit, even if the job of the same idempotency key was deleted', async () => {
   const store = createJobStore(storage.db);
   const objects = createObjectStore(storage.bucket);
   const queue = { send: async () => {}, sendAll: async () => {} };
@@ -38,15 +38,15 @@ it('makes no job for an account that cannot pay, also when the job that its key 
   expect(await store.find('free')).toBeUndefined();
 });
 
-it('a job that is stored is answered, whatever the database does afterwards', async () => {
+it('returns a stored job even if renewing its lease fails', async () => {
   const store = createJobStore(storage.db);
   const objects = createObjectStore(storage.bucket);
   const sent: unknown[] = [];
   const queue = { send: async (message: unknown) => void sent.push(message), sendAll: async () => {} };
-  const away = async () => {
+  const fail = async () => {
     throw new Error('D1_ERROR: overloaded');
   };
-  const ports = { store: { ...store, renewLease: away }, objects, queue, now: () => NOW, log: () => {} };
+  const ports = { store: { ...store, renewLease: fail }, objects, queue, now: () => NOW, log: () => {} };
   const request = { url: 'https://example.com/a.wav', webhook: 'https://example.com/w', metadata: { a: 'b' } };
   const input = { kind: 'diarize', accountId: 'a', request: request as unknown as DiarizeRequest } as const;
   const created = await createJob(ports, input, 'stored');
@@ -54,7 +54,7 @@ it('a job that is stored is answered, whatever the database does afterwards', as
   expect(created).toEqual({ ok: true, value: await store.find('stored') });
 });
 
-it('a job whose row was written while the answer to that was lost is given', async () => {
+it('returns a job whose row was written although the database reported an error', async () => {
   const lossy = Object.create(storage.db, {
     batch: {
       value: async (statements: D1PreparedStatement[]) => {
@@ -72,14 +72,11 @@ it('a job whose row was written while the answer to that was lost is given', asy
   expect(await store.create({ ...job, id: 'keyed', idempotency })).toMatchObject({ ok: true, value: { id: 'keyed' } });
 });
 
-it.each(['data:', 'DATA:', 'Data:'])(
-  'takes the audio of a %s address out of the row: schemes are of either case',
-  (scheme) => {
-    const url = `${scheme}audio/wav;base64,UklGRg==`;
-    const spec = { kind: 'voiceprint', request: { url } } as unknown as JobSpec;
-    const { stored, attachments } = detach(spec, 'job');
-    expect(stored.request.url).toBe('data:');
-    expect(attachments.map(({ text }) => text)).toEqual([url]);
-    expect(fileIdOf(url)).toBe('audio');
-  },
-);
+it.each(['data:', 'DATA:', 'Data:'])('stores the audio of a %s URL as an attachment, not in the row', (scheme) => {
+  const url = `${scheme}audio/wav;base64,UklGRg==`;
+  const spec = { kind: 'voiceprint', request: { url } } as unknown as JobSpec;
+  const { stored, attachments } = detach(spec, 'job');
+  expect(stored.request.url).toBe('data:');
+  expect(attachments.map(({ text }) => text)).toEqual([url]);
+  expect(fileIdOf(url)).toBe('audio');
+});

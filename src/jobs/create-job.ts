@@ -11,39 +11,39 @@ import type { JobCreation, JobReader } from './job-store.ts';
 import { liveOutputKey } from './stored-output.ts';
 import { analysisKey, INLINE_URL, inlineUrlKey, voiceprintsKey } from './work-keys.ts';
 
-/** What it takes to make a job. */
+/** Ports to create a job. */
 export type CreatePorts = DispatchPorts & StepPorts<'objects', JobCreation & JobReader>;
 
 /**
- * Makes a job and sends its first step. With an idempotency key that was used for the same body, the job of that first
- * call.
+ * Creates a job and sends its first step. If its idempotency key was used for the same body, returns the job of that
+ * first call.
  */
 export async function createJob(
   ports: CreatePorts,
   input: CreateJob,
   id: string,
 ): Promise<Result<JobRecord, { kind: 'idempotency_conflict' | 'payment_required' }>> {
-  if (input.isReplayOnly) return replayed(ports.store, input, ports.now());
+  if (input.isReplayOnly) return findReplayed(ports.store, input, ports.now());
   const { stored, attachments } = detach(input, id);
   const { accountId, idempotency } = input;
-  // Before the row: a job that exists has all that it needs.
+  // Store these before the row, so that a job that exists is complete.
   for (const { key, text } of attachments) await ports.objects.put(key, new TextEncoder().encode(text));
   const created = await ports.store.create({ ...stored, accountId, idempotency, id, now: ports.now() });
   if (!created.ok || created.value.id !== id) {
     await ports.objects.deleteMany(attachments.map(({ key }) => key));
     return created;
   }
-  // Where the account has too much in work already, the job waits for an end among that.
+  // If the account has too much unfinished work, the job waits until another one ends.
   if (created.value.status === 'created') await dispatch(ports, { step: 'ingest', jobId: id });
   // A new job reports `created` (contract §4).
   return { ok: true, value: { ...created.value, status: 'created' } };
 }
 
 /**
- * The job that a call's key stands for. Nothing is made: between two looks at the key its job may be deleted, and a new
+ * The job of a call's idempotency key. Creates none: if the job was deleted since the caller looked up the key, a new
  * one would be free of charge.
  */
-async function replayed(
+async function findReplayed(
   store: CreatePorts['store'],
   { accountId, idempotency }: CreateJob,
   now: number,
@@ -61,8 +61,8 @@ interface Attachment {
 }
 
 /**
- * Takes a `data:` URL and voiceprints out of a request. They would not fit into a row or a queue message; and below the
- * job's working data they go when the job ends.
+ * Moves a `data:` URL and voiceprints of a request into objects. They would not fit into a row or a queue message, and
+ * as working data they are deleted when the job ends.
  */
 export function detach(
   spec: JobSpec,
@@ -81,7 +81,7 @@ export function detach(
   return { stored: { kind: 'identify', request: { ...request, url } }, attachments };
 }
 
-/** @throws when the job has ended: its voiceprints are erased */
+/** @throws if the job has ended, because its voiceprints are deleted then */
 export async function readVoiceprints(
   ports: Pick<JobPorts, 'objects'>,
   jobId: string,
@@ -92,7 +92,7 @@ export async function readVoiceprints(
 }
 
 /**
- * Makes a job that repeats a diarization with other bounds of the speaker count, without the recording.
+ * Creates a job that repeats a diarization with other bounds of the speaker count, without the recording.
  *
  * @param source a job of the account
  */
@@ -102,11 +102,12 @@ export async function createRecount(
   bounds: RecountRequest,
   options: Pick<CreateJob, 'idempotency'> & { readonly id: string },
 ): Promise<Result<JobRecord, { kind: 'idempotency_conflict' | 'payment_required' | 'no_analysis' }>> {
-  const gone = { ok: false, error: { kind: 'no_analysis' } } as const;
-  if (source.kind !== 'diarize' || source.status !== 'succeeded') return gone;
+  const noAnalysis = { ok: false, error: { kind: 'no_analysis' } } as const;
+  if (source.kind !== 'diarize' || source.status !== 'succeeded') return noAnalysis;
   const recountOf = source.request.recountOf ?? source.id;
   const origin = await ports.store.findOwned(source.accountId, recountOf);
-  if (liveOutputKey(ports, origin) === undefined || !(await ports.objects.exists(analysisKey(recountOf)))) return gone;
+  if (liveOutputKey(ports, origin) === undefined || !(await ports.objects.exists(analysisKey(recountOf))))
+    return noAnalysis;
   const request = {
     ...source.request,
     ...bounds,

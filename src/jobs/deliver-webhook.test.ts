@@ -8,33 +8,33 @@ import { Mutex } from './mutex.ts';
 import { signedContent, signWebhook } from './webhook-signature.ts';
 import { outputKey } from './work-keys.ts';
 
-/** On a real database and a real bucket, with a real receiver. */
+/** Uses a real database, a real bucket and a real HTTP receiver. */
 const world = useJobs();
 const DAY = 24 * 3600 * 1000;
 const QUARTER_MS = 15 * 60_000;
 let receiver: Awaited<ReturnType<typeof startReceiver>>;
-/** What the receiver answers. */
+/** Status that the receiver answers with. */
 let status: number;
-/** The message while the receiver has it. */
-let rowMeanwhile: OutboxRow | undefined;
+/** Outbox row during the delivery. */
+let rowDuringDelivery: OutboxRow | undefined;
 beforeAll(async () => {
   receiver = await startReceiver(async () => {
-    rowMeanwhile = await row();
+    rowDuringDelivery = await row();
     return status;
   });
 });
 afterAll(() => receiver?.close());
 
 const row = () => world.row('webhook');
-/** Delivers an attempt when it is due. */
+/** Delivers an attempt at its due time. */
 async function deliver(attempt: number, webhook: WebhookPort = world.ports.webhook): Promise<void> {
   world.now = Math.max(world.now, (await row())?.dueAt ?? 0);
   const message = { step: 'webhook', jobId: world.id, attempt, reason: 'http_error' } as const;
   expect(await handleMessage({ ...world.ports, webhook }, new Mutex(() => 0), message, 1)).toEqual({ kind: 'done' });
 }
 
-/** A job that has ended just now, with an output or for that reason, and is to be told to the receiver. */
-async function ended(error?: { readonly code: string; readonly message: string }): Promise<void> {
+/** Creates a job that ends at `NOW`, with an output or with `error`, and whose webhook is not delivered yet. */
+async function endJob(error?: { readonly code: string; readonly message: string }): Promise<void> {
   world.another();
   await world.create({ webhook: receiver.url });
   const { store, objects } = world.ports;
@@ -47,13 +47,13 @@ async function ended(error?: { readonly code: string; readonly message: string }
 beforeEach(async () => {
   receiver.received.length = 0;
   status = 200;
-  rowMeanwhile = undefined;
+  rowDuringDelivery = undefined;
 });
 
 describe('deliverWebhook', () => {
-  it('signs with the secret of the signing key before, too, while that one is accepted', async () => {
-    await ended();
-    const previousWebhookSecret = async (accountId: string, version: number) => `before ${accountId} ${version}`;
+  it('also signs with the previous secret while that one is accepted', async () => {
+    await endJob();
+    const previousWebhookSecret = async (accountId: string, version: number) => `previous ${accountId} ${version}`;
     const message = { step: 'webhook', jobId: world.id, attempt: 0 } as const;
     await handleMessage({ ...world.ports, previousWebhookSecret }, new Mutex(() => 0), message, 1);
     const [delivery] = receiver.received;
@@ -66,16 +66,16 @@ describe('deliverWebhook', () => {
     expect([headers['x-signature'], headers['x-signature-previous']]).toEqual(signatures);
   });
 
-  it('tries again at once, after one minute and after five, and then no more', async () => {
-    await ended();
+  it('retries at once, after one minute and after five minutes, then stops', async () => {
+    await endJob();
     status = 500;
     const next: unknown[] = [];
     for (const attempt of [0, 1, 2, 3]) {
       await deliver(attempt);
       const after = await row();
       next.push(after && { message: after.message, inSeconds: (after.dueAt - world.now) / 1000 });
-      // Until then it may wait for its turn and for a slow receiver, and is not sent a second time.
-      expect(rowMeanwhile).toMatchObject({ message: { attempt }, starts: 1, leaseUntil: world.now + QUARTER_MS });
+      // The lease covers the wait in the queue and a slow receiver, so that no copy is sent meanwhile.
+      expect(rowDuringDelivery).toMatchObject({ message: { attempt }, starts: 1, leaseUntil: world.now + QUARTER_MS });
     }
     const message = (attempt: number) => ({ step: 'webhook', jobId: world.id, attempt, reason: 'http_error' });
     expect(next).toEqual([
@@ -92,24 +92,24 @@ describe('deliverWebhook', () => {
     expect(receiver.received.map(({ headers }) => headers['x-retry-num'])).toEqual([undefined, '1', '2', '3']);
   });
 
-  it.each([200, 204, 299])('takes a status of %i for an answer', async (good) => {
-    await ended();
-    status = good;
+  it.each([200, 204, 299])('accepts status %i as delivered', async (code) => {
+    await endJob();
+    status = code;
     await deliver(0);
-    expect(receiver.received).toMatchObject([{ body: { jobId: world.id }, answered: good }]);
+    expect(receiver.received).toMatchObject([{ body: { jobId: world.id }, answered: code }]);
     expect([await row(), world.sent]).toEqual([undefined, []]);
   });
 
-  it.each([300, 304, 404])('takes no status of %i for one', async (bad) => {
-    await ended();
-    status = bad;
+  it.each([300, 304, 404])('retries after status %i', async (code) => {
+    await endJob();
+    status = code;
     await deliver(0);
-    expect(receiver.received).toMatchObject([{ answered: bad }]);
+    expect(receiver.received).toMatchObject([{ answered: code }]);
     expect(await row()).toMatchObject({ message: { attempt: 1 }, dueAt: NOW });
   });
 
-  it('takes no status below 200 for one, which HTTP does not end with', async () => {
-    await ended();
+  it('retries after a status below 200', async () => {
+    await endJob();
     const post: WebhookPort['post'] = async (...parameters) => {
       await world.ports.webhook.post(...parameters);
       return { ok: true, value: { status: 199 } };
@@ -118,17 +118,17 @@ describe('deliverWebhook', () => {
     expect(await row()).toMatchObject({ message: { attempt: 1 } });
   });
 
-  it('sends nothing for a leftover copy, whose place a later attempt has taken', async () => {
-    await ended();
+  it('sends nothing for a duplicate message of an earlier attempt', async () => {
+    await endJob();
     status = 500;
     await deliver(0);
-    const taken = await row();
+    const nextAttempt = await row();
     await deliver(0);
     expect(receiver.received).toHaveLength(1);
-    expect(await row()).toEqual(taken);
+    expect(await row()).toEqual(nextAttempt);
   });
 
-  it('sends nothing of a job that has not ended', async () => {
+  it('sends nothing for a job that has not ended', async () => {
     await world.create({ webhook: receiver.url });
     await world.ports.store.start(world.id, NOW);
     const message = { step: 'webhook', jobId: world.id, attempt: 0 } as const;
@@ -146,19 +146,19 @@ describe('deliverWebhook', () => {
   it.each([
     ['succeeded', undefined, {}],
     ['failed', { code: 'no_speech', message: 'No speech.' }, { code: 'no_speech', error: 'No speech.' }],
-  ])('sends the output of a job that has %s until its day is over, and none afterwards', async (how, error, output) => {
+  ])('sends the output of a job that has %s for a day, and no output afterwards', async (jobStatus, error, output) => {
     const bodyAt = async (now: number) => {
       world.now = NOW;
-      await ended(error);
+      await endJob(error);
       world.now = now;
       await deliver(0);
       return receiver.received.at(-1)!.body;
     };
-    const inTime = await bodyAt(NOW + DAY - 1);
-    expect(inTime).toMatchObject({ jobId: world.id, status: how });
-    expect(inTime.output).toEqual(output);
-    const afterwards = await bodyAt(NOW + DAY);
-    expect(afterwards).toMatchObject({ jobId: world.id, status: how });
-    expect(afterwards).not.toHaveProperty('output');
+    const before = await bodyAt(NOW + DAY - 1);
+    expect(before).toMatchObject({ jobId: world.id, status: jobStatus });
+    expect(before.output).toEqual(output);
+    const after = await bodyAt(NOW + DAY);
+    expect(after).toMatchObject({ jobId: world.id, status: jobStatus });
+    expect(after).not.toHaveProperty('output');
   });
 });

@@ -17,20 +17,20 @@ type DeliveryPorts = DispatchPorts &
 
 /** Pauses before the retries: at once, after one minute, after five (contract §8). */
 const RETRY_DELAYS_SECONDS = [0, 60, 300] as const;
-/** Beyond this the receiver gets id and status and fetches the output itself: the body is signed whole, in memory. */
+/** Larger outputs are left out, and the receiver fetches them: the body is signed as a whole in memory. */
 const MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
 /**
- * Beyond this one delivery at a time has its body in an isolate's memory: receivers may be slow, and several are waited
- * for at once.
+ * Larger bodies are delivered one at a time in an isolate: several slow receivers at once would keep too much in
+ * memory.
  */
 const LARGE_OUTPUT_BYTES = 1024 * 1024;
 const largeBodies = new Mutex();
 
 /**
- * Delivers a job's result to its webhook, or plans the next try. The receiver never changes the job.
- * A crash after the receiver's answer and before it is noted delivers once more; receivers recognise it by the job id.
+ * Delivers a job's result to its webhook, or schedules the next attempt. The receiver never changes the job. After a
+ * crash between the receiver's answer and the database write, the delivery is repeated; receivers recognise the job id.
  *
- * @param job undefined when it was deleted meanwhile
+ * @param job undefined if it was deleted meanwhile
  */
 export async function deliverWebhook(
   ports: DeliveryPorts,
@@ -47,7 +47,7 @@ export async function deliverWebhook(
   const outputBytes = await outputBytesOf(ports, job);
   const isLarge = outputBytes > LARGE_OUTPUT_BYTES && outputBytes <= MAX_OUTPUT_BYTES;
   const post = (bytes: number) => postSigned(ports, { ...job, webhookUrl }, message, versions, bytes);
-  // While it waits for its turn, its job may be deleted, and the day of its output may end.
+  // While the call waits for its turn, the job may be deleted or its output may expire.
   const postInTurn = async () => ((await isDue(ports, message)) ? post(await outputBytesOf(ports, job)) : undefined);
   const answer = await (isLarge ? largeBodies.run({ sleep: ports.sleep }, postInTurn) : post(outputBytes));
   if (!answer) return;
@@ -69,13 +69,13 @@ export async function deliverWebhook(
   await dispatch(ports, next, delaySeconds);
 }
 
-/** Not when it was settled, or a later attempt has taken its place: then the message is a leftover copy. */
+/** False for a duplicate message: its row was settled, or belongs to a later attempt. */
 async function isDue(ports: DeliveryPorts, message: WebhookMessage): Promise<boolean> {
   const row = (await ports.store.outboxRow(outboxId(message)))?.message;
   return row?.step === 'webhook' && row.attempt === message.attempt;
 }
 
-/** @param versions of the secret to sign with, the current one first */
+/** @param versions versions of the secret to sign with, the current one first */
 async function postSigned(
   ports: DeliveryPorts,
   job: JobRecord & { readonly webhookUrl: string },
@@ -105,14 +105,14 @@ async function postSigned(
   return ports.webhook.post(job.webhookUrl, body, headers);
 }
 
-/** Whether the day of the output is over, also of an output that is only an error. */
-function isPast(ports: DeliveryPorts, job: JobRecord): boolean {
+/** Whether the output has expired, also one that is only an error. */
+function isExpired(ports: DeliveryPorts, job: JobRecord): boolean {
   return (job.completedAt ?? 0) + ports.outputTtlMs <= ports.now();
 }
 
-/** Size of the output that belongs into the body; 0 where there is none. */
+/** Size of the output to send in the body; 0 if there is none. */
 async function outputBytesOf(ports: DeliveryPorts, job: JobRecord): Promise<number> {
-  if (job.webhookStatusOnly || job.error || isPast(ports, job) || job.outputKey === undefined) return 0;
+  if (job.webhookStatusOnly || job.error || isExpired(ports, job) || job.outputKey === undefined) return 0;
   return (await ports.objects.sizeBytes(job.outputKey)) ?? 0;
 }
 
@@ -126,7 +126,7 @@ async function bodyParts(ports: DeliveryPorts, job: JobRecord, outputBytes: numb
     updatedAt: new Date(job.updatedAt).toISOString(),
     ...(job.request.metadata && { metadata: job.request.metadata }),
   };
-  if (job.error && !isPast(ports, job)) {
+  if (job.error && !isExpired(ports, job)) {
     return [encoder.encode(JSON.stringify({ ...head, output: { error: job.error.message, code: job.error.code } }))];
   }
   if (outputBytes > MAX_OUTPUT_BYTES) {

@@ -7,9 +7,9 @@ import { dispatch, dispatchAll } from './dispatch.ts';
 import type { QueuePort } from './job-ports.ts';
 import type { JobStore } from './job-store.ts';
 
-/** On a real database and real queues. */
+/** Uses a real database and real queues. */
 const NOW = 1000;
-const IN_SECONDS = 300;
+const DELAY_SECONDS = 300;
 const DUE_AT = 301_000;
 const QUARTER_MS = 15 * 60_000;
 const MANY = 150;
@@ -17,7 +17,7 @@ const MANY = 150;
 let storage: Awaited<ReturnType<typeof startStorage>>;
 let store: JobStore;
 let queue: QueuePort;
-/** Messages sent at once, and the leases that those of the job had meanwhile. */
+/** Number of messages in each send, and the leases of the job's messages at that time. */
 let sent: { readonly messages: number; readonly leases: readonly number[] }[];
 let jobId: string;
 let made = 0;
@@ -38,14 +38,14 @@ const counted = (values: readonly number[]) => {
 beforeEach(async () => {
   const real = createQueues(storage.queues);
   sent = [];
-  const note = async (messages: number) => void sent.push({ messages, leases: await leases() });
+  const record = async (messages: number) => void sent.push({ messages, leases: await leases() });
   queue = {
     send: async (message, delaySeconds) => {
-      await note(1);
+      await record(1);
       await real.send(message, delaySeconds);
     },
     sendAll: async (messages) => {
-      await note(messages.length);
+      await record(messages.length);
       await real.sendAll(messages);
     },
   };
@@ -54,26 +54,26 @@ beforeEach(async () => {
   await store.create({ accountId: 'a', kind: 'diarize', request, id: jobId, now: 0 });
 });
 
-const away = async () => {
-  throw new Error('the queue is away');
+const failSend = async () => {
+  throw new Error('the queue is unavailable');
 };
 const portsWith = (port: QueuePort) => ({ store, queue: port, log: () => {}, now: () => NOW });
 
 describe('a message', () => {
-  const send = (port: QueuePort) => dispatch(portsWith(port), { step: 'ingest', jobId }, IN_SECONDS);
+  const send = (port: QueuePort) => dispatch(portsWith(port), { step: 'ingest', jobId }, DELAY_SECONDS);
 
-  it('is not taken for lost while it waits for its time and a quarter of an hour more, from before it is sent', async () => {
+  it('is leased until 15 minutes after its due time, before it is sent', async () => {
     await send(queue);
     expect(sent).toEqual([{ messages: 1, leases: [DUE_AT + QUARTER_MS] }]);
     expect(await leases()).toEqual([DUE_AT + QUARTER_MS]);
   });
 
-  it('that could not be sent is found by the next sweep, not after a quarter of an hour', async () => {
-    await send({ ...queue, send: away });
+  it('that could not be sent is leased only until its due time', async () => {
+    await send({ ...queue, send: failSend });
     expect(await leases()).toEqual([DUE_AT]);
   });
 
-  it('is sent also where its lease cannot be renewed', async () => {
+  it('is sent even if its lease cannot be renewed', async () => {
     const ports = portsWith(queue);
     const broken = { ...store, renewLease: () => Promise.reject(new Error('D1_ERROR: overloaded')) };
     await dispatch({ ...ports, store: broken }, { step: 'ingest', jobId });
@@ -81,7 +81,7 @@ describe('a message', () => {
   });
 });
 
-describe('many messages', () => {
+describe('several messages', () => {
   const send = async (port: QueuePort) => {
     const ids = Array.from({ length: MANY }, (_, n) => `${jobId}-${n}`);
     const insert = `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?1 || '/ingest', ?2, 'ingest', ?3, 0, 0)`;
@@ -92,19 +92,19 @@ describe('many messages', () => {
     const messages = ids.map((id) => ({ step: 'ingest', jobId: id }) as const);
     await dispatchAll(
       portsWith(port),
-      messages.map((message) => ({ message, delaySeconds: IN_SECONDS })),
+      messages.map((message) => ({ message, delaySeconds: DELAY_SECONDS })),
     );
   };
 
-  it('are leased and sent by the hundred', async () => {
+  it('are leased and sent in batches of 100', async () => {
     await send(queue);
     expect(sent.map(({ messages }) => messages)).toEqual([100, 50]);
     expect(counted(sent[0]!.leases)).toMatchObject({ [DUE_AT + QUARTER_MS]: 100 });
     expect(counted(await leases())).toEqual({ [DUE_AT + QUARTER_MS]: MANY });
   });
 
-  it('that could not be sent are all found by the next sweep', async () => {
-    await send({ ...queue, sendAll: away });
+  it('that could not be sent are all leased only until their due time', async () => {
+    await send({ ...queue, sendAll: failSend });
     expect(counted(await leases())).toEqual({ [DUE_AT]: MANY });
   });
 });

@@ -2,17 +2,17 @@ import { type OutboxMessage, outboxId } from './job-messages.ts';
 import type { JobPorts, StepPorts } from './job-ports.ts';
 import type { JobOutbox, JobSteps } from './job-store.ts';
 
-/** How long a step in work may stay silent before it counts as lost. It renews its lease well before that. */
+/** Time without a renewal after which a running step counts as lost. It renews its lease well before that. */
 export const LEASE_MS = 60_000;
-/** How long a message may wait in its queue before it counts as lost: after a backlog, waiting is no fault. */
+/** Time in its queue after which a message counts as lost; long, because queues may have a backlog. */
 export const QUEUE_LEASE_MS = 15 * 60_000;
 
-/** What it takes to send messages. */
+/** Ports to send messages. */
 export type DispatchPorts = StepPorts<'queue' | 'now' | 'log', Pick<JobOutbox, 'renewLease' | 'renewLeases'>>;
 
 /**
- * Sends a message whose outbox row exists already. A failing queue or database is no error here: the row stays, and the
- * sweep sends it again.
+ * Sends a message whose outbox row exists. Failures of the queue or database are only logged: the row stays, and the
+ * sweep sends the message again.
  */
 export async function dispatch(ports: DispatchPorts, message: OutboxMessage, delaySeconds = 0): Promise<void> {
   const id = outboxId(message);
@@ -24,7 +24,7 @@ export async function dispatch(ports: DispatchPorts, message: OutboxMessage, del
   });
 }
 
-/** The same of a message whose row has the lease of a message that waits in its queue already. */
+/** As `dispatch`, for a message whose row has the lease of a waiting message already. */
 export async function sendAgain(ports: DispatchPorts, message: OutboxMessage, delaySeconds = 0): Promise<void> {
   const id = outboxId(message);
   await sendLeased(ports, {
@@ -36,7 +36,7 @@ export async function sendAgain(ports: DispatchPorts, message: OutboxMessage, de
   });
 }
 
-/** Messages that a queue takes at once. */
+/** Maximum number of messages that a queue accepts in one call. */
 export const BATCH_MESSAGES = 100;
 
 /** `dispatch` in batches: an outage leaves more messages than the 1,000 statements that an invocation may run. */
@@ -59,12 +59,12 @@ export async function dispatchAll(
 interface Sending {
   /** For the log. */
   readonly about: Readonly<Record<string, unknown>>;
-  /** @param leaseMs from when the messages are due */
+  /** @param leaseMs length of the lease from the time at which the messages are due */
   readonly renew: (leaseMs: number) => Promise<void>;
   readonly send: () => Promise<void>;
 }
 
-/** The lease comes first: set after the send, it could overwrite that of a handler which has begun already. */
+/** Sets the lease before the send: later it could overwrite the lease of a handler that has begun. */
 async function sendLeased({ log }: Pick<JobPorts, 'log'>, { about, renew, send }: Sending): Promise<void> {
   const lease = (leaseMs: number) =>
     renew(leaseMs).catch((error: unknown) => log('warn', 'lease_not_renewed', { ...about, error: String(error) }));
@@ -79,7 +79,7 @@ async function sendLeased({ log }: Pick<JobPorts, 'log'>, { about, renew, send }
 
 const RENEW_AFTER_MS = 10_000;
 
-/** Thrown out of a step when its job was canceled, deleted or failed meanwhile; nothing is left to do. */
+/** Thrown into a step whose job was canceled, deleted or failed meanwhile; nothing is left to do. */
 export class JobGone extends Error {
   constructor(jobId: string) {
     super(`job ${jobId} no longer runs`);
@@ -127,7 +127,7 @@ export async function keepLease<T>(
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   let timer: ReturnType<typeof setInterval> | null = null;
-  const over = new AbortController();
+  const controller = new AbortController();
   const gone = new Promise<never>((_done, giveUp) => {
     const renew = async () => {
       if (!(await ports.store.keep(jobId, outboxRowId, ports.now() + LEASE_MS))) giveUp(new JobGone(jobId));
@@ -139,9 +139,9 @@ export async function keepLease<T>(
     }, RENEW_AFTER_MS);
   });
   try {
-    return await Promise.race([work(over.signal), gone]);
+    return await Promise.race([work(controller.signal), gone]);
   } finally {
-    over.abort();
+    controller.abort();
     clearInterval(timer);
   }
 }

@@ -6,10 +6,10 @@ import type { JobRecord } from './job-record.ts';
 import type { JobAdmission, JobEndings, JobOutcome, JobReader } from './job-store.ts';
 import { analysisKey, outputKey, workPrefix } from './work-keys.ts';
 
-/** What it takes to end a job and to begin the account's next one. */
+/** Ports to end a job and to start waiting jobs of its account. */
 export type EndPorts = DispatchPorts & StepPorts<'objects' | 'progress', JobEndings & JobReader & JobAdmission>;
 
-/** Ends a job whose output is written, sends its webhook and removes its work data. */
+/** Ends a job whose output is stored, sends its webhook and removes its working data. */
 export async function succeed(ports: EndPorts, job: JobRecord, outcome: JobOutcome): Promise<void> {
   if (!(await ports.store.succeed(job.id, outcome, ports.now()))) {
     await dropOrphan(ports, job.id);
@@ -20,14 +20,14 @@ export async function succeed(ports: EndPorts, job: JobRecord, outcome: JobOutco
   await afterEnd(ports, job);
 }
 
-/** Deletes an output that was written while its job was canceled or deleted. */
+/** Deletes an output that was stored while its job was canceled or deleted. */
 async function dropOrphan(ports: EndPorts, jobId: string): Promise<void> {
   const job = await ports.store.find(jobId);
   if (job?.status !== 'succeeded') await ports.objects.deleteMany([outputKey(jobId), analysisKey(jobId)]);
 }
 
 /**
- * Ends a job as `failed`, sends its webhook and removes its work data. Harmless when the job has ended already.
+ * Ends a job as `failed`, sends its webhook and removes its working data. No effect if the job has ended.
  */
 export async function failJob(ports: EndPorts, jobId: string, error: { code: string; message: string }): Promise<void> {
   const failed = await ports.store.fail(jobId, error, ports.now());
@@ -38,8 +38,8 @@ export async function failJob(ports: EndPorts, jobId: string, error: { code: str
 }
 
 /**
- * What follows from a job's end, which is noted already: its webhook, where it asked for one, the account's next job,
- * and nothing is kept of its work. What a crash leaves of this, the sweep does.
+ * Follows a job's end, which is stored already: sends its webhook, starts waiting jobs of the account and removes the
+ * working data. After a crash, the sweep does the rest.
  */
 export async function afterEnd(
   ports: EndPorts,
@@ -47,7 +47,7 @@ export async function afterEnd(
 ): Promise<void> {
   if (webhookUrl) await dispatch(ports, { step: 'webhook', jobId: id, attempt: 0 });
   await admitWaiting(ports, accountId);
-  // Its alarm finds it out otherwise.
+  // If this fails, the object's alarm notices the end.
   await ports.progress.end(id).catch((error: unknown) => {
     ports.log('warn', 'progress_not_ended', { jobId: id, error: String(error) });
   });
@@ -55,8 +55,8 @@ export async function afterEnd(
 }
 
 /**
- * Deletes what an ended job had in work: copy, chunks and parts of its recording. What a crash leaves behind is found
- * by the sweep.
+ * Deletes the working data of an ended job: copy, chunks and parts of its recording. After a crash, the sweep deletes
+ * the rest.
  */
 export async function removeWork(ports: Pick<JobPorts, 'objects'>, jobId: string): Promise<void> {
   for (;;) {
@@ -69,10 +69,10 @@ export async function removeWork(ports: Pick<JobPorts, 'objects'>, jobId: string
 const CANCELED = { code: 'canceled', message: 'The job was canceled.' } as const;
 
 /**
- * Ends a job that still works as `canceled`, sends its webhook and removes its work data; steps that run notice
- * it within seconds. A job that has ended, also in this very moment, stays as it is.
+ * Ends an unfinished job as `canceled`, sends its webhook and removes its working data; running steps notice it within
+ * seconds. No effect if the job has ended.
  *
- * @returns the job as it is now; undefined when the account has no such job
+ * @returns the current job; undefined if the account has no job of this id
  */
 export async function cancelJob(ports: EndPorts, accountId: string, jobId: string): Promise<JobRecord | undefined> {
   const job = await ports.store.findOwned(accountId, jobId);
@@ -86,10 +86,10 @@ export async function cancelJob(ports: EndPorts, accountId: string, jobId: strin
 
 /**
  * Deletes a job: its output, its working data (copied or inline source, chunks, parts) and the content of its record.
- * Steps that run stop as for a canceled job, without a webhook. The usage record stays, and so does an uploaded
- * recording: other jobs may use it until its own end.
+ * Running steps stop as for a canceled job; no webhook is sent. The usage record stays, and an uploaded recording until
+ * it expires, because other jobs may use it.
  *
- * @returns false when the account has no such job
+ * @returns false if the account has no job of this id
  */
 export async function deleteJob(ports: EndPorts, accountId: string, jobId: string): Promise<boolean> {
   if (!(await ports.store.remove(accountId, jobId, ports.now()))) return false;
@@ -100,14 +100,14 @@ export async function deleteJob(ports: EndPorts, accountId: string, jobId: strin
   return true;
 }
 
-/** Every successful job on a recording is billed at least this much (contract §7). */
+/** Minimum that a successful job on a recording is billed (contract §7). */
 const MIN_BILLED_SECONDS = 20;
-/** What a voiceprint takes from the credit of an account, which is counted in seconds of audio. */
+/** Price of a voiceprint in credit, which is counted in seconds of audio. */
 const VOICEPRINT_CREDIT_SECONDS = 20;
-/** The least that anything takes from the credit; an account with less left cannot pay for it. */
-export const LEAST_CREDIT_SECONDS = Math.min(MIN_BILLED_SECONDS, VOICEPRINT_CREDIT_SECONDS);
+/** The lowest price in credit; an account with less credit cannot pay. */
+export const MIN_CREDIT_SECONDS = Math.min(MIN_BILLED_SECONDS, VOICEPRINT_CREDIT_SECONDS);
 
-/** What a successful job or stream is billed: the length of its audio, or, for a voiceprint, one voiceprint. */
+/** Bill of a successful job or stream: the duration of its audio, or one voiceprint. */
 export function billOf(
   kind: JobKind | 'live',
   durationSeconds: number,
@@ -136,7 +136,7 @@ export async function admitWaiting(ports: AdmitPorts, accountId: string): Promis
 
 const SWEEP = 'admit';
 const ACCOUNTS_PER_PAGE = 50;
-/** An account takes a few statements, and an invocation may run 1,000. */
+/** Each account needs a few statements, and an invocation may run 1,000. */
 const MAX_ACCOUNTS = 100;
 
 /**
@@ -145,12 +145,12 @@ const MAX_ACCOUNTS = 100;
  */
 export async function admitAll(ports: AdmitPorts): Promise<void> {
   let after = await ports.store.sweepPosition(SWEEP);
-  let left = MAX_ACCOUNTS;
-  // From the position to the end, then once from the beginning.
-  for (let rounds = after === '' ? 1 : 2; rounds > 0 && left > 0; ) {
-    const page = await ports.store.waitingAccounts(Math.min(ACCOUNTS_PER_PAGE, left), after);
+  let remaining = MAX_ACCOUNTS;
+  // First from the position to the end, then once from the beginning.
+  for (let rounds = after === '' ? 1 : 2; rounds > 0 && remaining > 0; ) {
+    const page = await ports.store.waitingAccounts(Math.min(ACCOUNTS_PER_PAGE, remaining), after);
     for (const accountId of page) await admitWaiting(ports, accountId);
-    left -= page.length;
+    remaining -= page.length;
     after = page.at(-1) ?? '';
     if (page.length > 0) continue;
     rounds--;

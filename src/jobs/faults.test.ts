@@ -10,32 +10,32 @@ import type { JobStore } from './job-store.ts';
 import { Mutex } from './mutex.ts';
 import { resendLost } from './sweeps.ts';
 
-/** A database that is away for a minute: a real one, whose calls fail meanwhile. Webhooks go to a real receiver. */
+/** Uses a real database whose calls fail while `isDatabaseDown`, and a real receiver of webhooks. */
 const world = useJobs();
 let receiver: Awaited<ReturnType<typeof startReceiver>>;
-let isAway: boolean;
+let isDatabaseDown: boolean;
 let ports: JobPorts;
 beforeAll(async () => {
   receiver = await startReceiver(async () => 204);
 });
 afterAll(() => receiver?.close());
 
-const away = async (): Promise<never> => {
+const fail = async (): Promise<never> => {
   throw new Error('D1_ERROR: Network connection lost.');
 };
 beforeEach(async () => {
-  // The sweep looks at the messages of all jobs.
+  // The sweep reads the messages of all jobs.
   await world.storage.db.prepare('DELETE FROM outbox').run();
   receiver.received.length = 0;
-  isAway = false;
-  const method = (store: JobStore, name: string) => (isAway ? away : store[name as keyof JobStore]);
+  isDatabaseDown = false;
+  const method = (store: JobStore, name: string) => (isDatabaseDown ? fail : store[name as keyof JobStore]);
   ports = {
     ...world.ports,
     store: new Proxy(world.ports.store, { get: (store, name) => method(store, String(name)) }),
   };
 });
 
-/** Five deliveries, each when it is due. */
+/** Delivers the message five times, each time when it is due. */
 async function deliver(message: Message): Promise<void> {
   for (let attempt = 1; attempt <= 5; attempt++) {
     const verdict = await handleMessage(ports, new Mutex(() => 0), message, attempt);
@@ -43,8 +43,8 @@ async function deliver(message: Message): Promise<void> {
   }
 }
 
-/** A job that has succeeded, and whose webhook has been sent to its queue. */
-async function told(): Promise<WebhookMessage> {
+/** Creates a successful job. @returns its webhook message, which waits in the queue */
+async function queueWebhook(): Promise<WebhookMessage> {
   await world.create({ webhook: receiver.url, webhookStatusOnly: true });
   const { store } = world.ports;
   await store.start(world.id, NOW);
@@ -53,11 +53,11 @@ async function told(): Promise<WebhookMessage> {
   return { step: 'webhook', jobId: world.id, attempt: 0 };
 }
 
-it('a webhook whose deliveries met a database that was away is delivered by the sweep', async () => {
-  const message = await told();
-  isAway = true;
+it('a webhook whose deliveries failed during a database outage is delivered after a sweep', async () => {
+  const message = await queueWebhook();
+  isDatabaseDown = true;
   await deliver(message);
-  isAway = false;
+  isDatabaseDown = false;
   expect(await world.row('webhook')).toMatchObject({ message, starts: 0 });
   world.now = NOW + 900_001;
   expect(await resendLost(ports, world.now)).toBe(1);
@@ -67,35 +67,35 @@ it('a webhook whose deliveries met a database that was away is delivered by the 
   expect(await world.row('webhook')).toBeUndefined();
 });
 
-it('a webhook that can never be sent is given up in the end', async () => {
-  const message = await told();
+it('a webhook that can never be sent is given up', async () => {
+  const message = await queueWebhook();
   ports = { ...ports, webhookSecret: () => Promise.reject(new Error('broken')) };
   await deliver(message);
   expect([receiver.received, await world.row('webhook')]).toEqual([[], undefined]);
 });
 
-it('a step that was never begun continues, and one that fails by itself fails its job', async () => {
+it('faults of the database do not fail a job, exceptions of the step do', async () => {
   await world.create();
   const message = { step: 'ingest', jobId: world.id } as const;
   const sources = { ...ports.sources, open: () => Promise.reject(new Error('damaged')) };
   ports = { ...ports, sources };
-  isAway = true;
+  isDatabaseDown = true;
   for (let round = 0; round < MAX_STARTS; round++) await deliver(message);
-  isAway = false;
+  isDatabaseDown = false;
   expect(await world.record()).toMatchObject({ status: 'created', error: undefined });
   await deliver(message);
   expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'internal' } });
 });
 
-it('one failed look at the job does not end an analysis', async () => {
+it('an analysis continues when one renewal of its lease fails', async () => {
   await world.running();
   const pulse = createPulse(ports, world.id, () =>
     ports.store.keep(world.id, `${world.id}/analyse`, world.now + 60_000),
   );
-  isAway = true;
+  isDatabaseDown = true;
   world.now = NOW + 20_000;
   await pulse();
-  isAway = false;
+  isDatabaseDown = false;
   world.now = NOW + 40_000;
   await pulse();
   expect(await world.row('analyse')).toMatchObject({ leaseUntil: NOW + 100_000 });

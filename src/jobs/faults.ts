@@ -3,7 +3,7 @@ import type { JobPorts, ObjectChunks, ObjectStore } from './job-ports.ts';
 import { TurnLost } from './mutex.ts';
 import { type SourceError, type SourceErrorKind, SourceReadError } from './source-error.ts';
 
-/** D1, R2, a queue or a Durable Object failed. Never counted against a job. */
+/** A failure of D1, R2, a queue or a Durable Object. Never counted against a job. */
 export class PlatformFault extends Error {
   constructor(cause: unknown) {
     super(cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause), { cause });
@@ -11,7 +11,7 @@ export class PlatformFault extends Error {
   }
 }
 
-/** The same ports, where every exception of the platform's services is a PlatformFault. */
+/** The same ports, whose exceptions of the platform's services are PlatformFaults. */
 export function markPlatformFaults(ports: JobPorts): JobPorts {
   return {
     ...ports,
@@ -29,7 +29,7 @@ export function markPlatformFaults(ports: JobPorts): JobPorts {
         return { ...opened, source: sourceMarked(opened.source) };
       },
     },
-    // They load models from R2.
+    // These load models from R2.
     ...marked({ engine: ports.engine, plda: ports.plda }),
   };
 }
@@ -75,19 +75,19 @@ function objectsMarked(objects: ObjectStore): ObjectStore {
   });
 
   async function putStream(key: string, chunks: ObjectChunks): Promise<void> {
-    let own: { readonly error: unknown } | undefined;
-    const watched = (async function* () {
+    let chunkFault: { readonly error: unknown } | undefined;
+    const observed = (async function* () {
       try {
         yield* chunks;
       } catch (error) {
-        own = { error };
+        chunkFault = { error };
         throw error;
       }
     })();
     try {
-      await objects.putStream(key, watched);
+      await objects.putStream(key, observed);
     } catch (error) {
-      throw own ? own.error : new PlatformFault(error);
+      throw chunkFault ? chunkFault.error : new PlatformFault(error);
     }
   }
 }
@@ -102,7 +102,7 @@ export const MAX_STARTS = 10;
 /** A job fails when it has run for longer. */
 export const MAX_JOB_MS = 24 * 3600 * 1000;
 
-/** Pauses of a step that met a fault of the platform: doubled each time, up to a quarter of an hour. */
+/** Pause after a fault of the platform, doubled each time, up to a quarter of an hour. */
 const FIRST_PLATFORM_PAUSE_SECONDS = 5;
 const MAX_PAUSE_SECONDS = 900;
 /** Pause after a failure of the source, doubled each time: four minutes in all. */
@@ -112,7 +112,7 @@ const OWN_PAUSE_SECONDS = 2;
 /** Pause of a step that lost its turn in an isolate. */
 const TURN_PAUSE_SECONDS = 30;
 
-/** Thrown to have the step begun again. */
+/** Thrown to start the step again after a pause. */
 export class RetryStep extends Error {
   override readonly name = 'RetryStep';
   constructor(
@@ -123,7 +123,7 @@ export class RetryStep extends Error {
   }
 }
 
-/** What becomes of a step that failed. */
+/** What to do after a step failed. */
 export type Judgement =
   | {
       readonly kind: 'again';
@@ -160,8 +160,8 @@ const isOutOfMemory = (error: unknown): boolean =>
   error instanceof RangeError && /allocation failed|out of memory/i.test(error.message);
 
 /**
- * Faults that a retry does not fix: a changed source does not change back, a short one does not grow, a refused
- * address stays refused.
+ * Faults that a retry does not fix: for example, a changed source does not change back, and a refused URL stays
+ * refused.
  */
 const PERMANENT: ReadonlySet<SourceErrorKind> = new Set([
   'changed',

@@ -13,15 +13,15 @@ import type { Mutex } from './mutex.ts';
 import { beginShard, handOutAgain } from './shards.ts';
 import { finishWithoutTranscript, transcribeJob } from './transcribe.ts';
 
-/** What the queue does with a handled message. */
+/** What the queue should do with a handled message. */
 export type Verdict = { readonly kind: 'done' } | { readonly kind: 'retry'; readonly delaySeconds: number };
 
 const DONE: Verdict = { kind: 'done' };
 
-/** Thrown for a step whose last run died: it begins again after a pause. */
-class NotYet extends Error {
+/** Thrown for a step whose last run crashed and whose pause is not over. */
+class StepNotDue extends Error {
   constructor(readonly delaySeconds: number) {
-    super('the step is to be begun later');
+    super('the step is not due yet');
   }
 }
 
@@ -31,12 +31,12 @@ class NotYet extends Error {
  * @param attempt 1 for the queue's first delivery
  */
 export async function handleMessage(
-  given: JobPorts,
+  platformPorts: JobPorts,
   mutex: Mutex,
   message: Message,
   attempt: number,
 ): Promise<Verdict> {
-  const ports = markPlatformFaults(given);
+  const ports = markPlatformFaults(platformPorts);
   let begun: BegunStep | undefined;
   const deliveredAt = ports.now();
   const handle = async (beat: () => void): Promise<void> => {
@@ -53,14 +53,14 @@ export async function handleMessage(
   };
   try {
     if (message.step !== 'shard' && message.step !== 'assemble') await handle(() => undefined);
-    // The step begins with its turn, so that waiting does not count as a start.
+    // Begin the step once it has its turn, so that waiting does not count as a start.
     else {
       const whileWaiting = waitingPulse(ports, message);
       await mutex.run({ isUrgent: isUrgent(message), sleep: ports.sleep, whileWaiting }, handle);
     }
     return DONE;
   } catch (error) {
-    if (error instanceof NotYet) return { kind: 'retry', delaySeconds: error.delaySeconds };
+    if (error instanceof StepNotDue) return { kind: 'retry', delaySeconds: error.delaySeconds };
     return onError(ports, message, begun, attempt, error);
   }
 }
@@ -78,11 +78,11 @@ async function beginStep(ports: JobPorts, message: OutboxMessage): Promise<Begun
   const leaseMs = message.step === 'webhook' ? QUEUE_LEASE_MS : LEASE_MS;
   const start = await ports.store.begin(message, ports.now() + leaseMs, ports.now());
   if (!start) {
-    // The ingest may have died before it called the job's object, which hands out the shards.
+    // The ingest may have crashed before it called the job's object, which hands out the shards.
     if (message.step === 'ingest') await analyse(ports, message.jobId);
     return undefined;
   }
-  if (start.pauseSeconds !== undefined) throw new NotYet(start.pauseSeconds);
+  if (start.pauseSeconds !== undefined) throw new StepNotDue(start.pauseSeconds);
   return {
     starts: start.starts,
     renew: () => ports.store.keep(message.jobId, id, ports.now() + LEASE_MS),
@@ -170,7 +170,7 @@ function logFault(ports: JobPorts, event: string, { jobId, step }: Message, atte
   });
 }
 
-/** Fails the job of a step that failed or died too often. */
+/** Fails the job of a step that failed or crashed too often. */
 async function giveUp(ports: JobPorts, message: Message): Promise<void> {
   const { jobId, step } = message;
   ports.log('error', 'given_up', { jobId, step });

@@ -10,11 +10,11 @@ export interface StoredIngest {
   readonly etag: string;
 }
 
-/** What chunks and parts are named after: the version of the service, the models, and which file was read. */
+/** Tag in the names of chunks and parts: version of the service, models, and number of the file that was read. */
 export const tagOf = (ports: Pick<JobPorts, 'work'>, { generation }: Pick<IngestState, 'generation'>): string =>
   `${ports.work}.${generation}`;
 
-/** How far the reading of a job's recording has come; undefined where this version has not begun it. */
+/** Progress of a job's ingest; undefined if this version has not begun it. */
 export async function findIngest(
   ports: Pick<JobPorts, 'objects' | 'work'>,
   jobId: string,
@@ -23,14 +23,14 @@ export async function findIngest(
   return object && { state: JSON.parse(new TextDecoder().decode(object.bytes)) as IngestState, etag: object.etag };
 }
 
-/** The same where it must be there. @throws JobGone when it is not: the job has ended and its work was removed */
+/** As `findIngest`. @throws JobGone if there is no state: the job has ended and its working data was removed */
 export async function readIngest(ports: Pick<JobPorts, 'objects' | 'work'>, jobId: string): Promise<IngestState> {
   const stored = await findIngest(ports, jobId);
   if (!stored) throw new JobGone(jobId);
   return stored.state;
 }
 
-/** @throws JobGone when the recording was not read as a whole: its work was removed */
+/** @throws JobGone if the recording is not read completely: its working data was removed */
 export async function readRecording(
   ports: Pick<JobPorts, 'objects' | 'work'>,
   jobId: string,
@@ -41,9 +41,9 @@ export async function readRecording(
 }
 
 /**
- * Replaces a state that was read.
+ * Replaces the state that was read with this etag.
  *
- * @throws IngestOvertaken where another run of the step has done so meanwhile: it continues
+ * @throws IngestOvertaken if another run of the step has replaced it meanwhile
  */
 export async function saveIngest(
   ports: Pick<JobPorts, 'objects' | 'work'>,
@@ -57,7 +57,7 @@ export async function saveIngest(
   return saved;
 }
 
-/** Another run reads the same recording and is ahead. */
+/** Thrown if another run of the step reads the same recording and continues. */
 export class IngestOvertaken extends Error {
   override readonly name = 'IngestOvertaken';
   constructor(jobId: string) {
@@ -68,10 +68,10 @@ export class IngestOvertaken extends Error {
 /** Audio of one shard; a multiple of the embedder's stretch, so that shards never change a result. */
 export const SHARD_SECONDS = 300;
 export const SHARD_SAMPLES = SHARD_SECONDS * SAMPLE_RATE_HZ;
-/** A window or stretch that starts in a shard may end this much after it. */
+/** Maximum by which a window or stretch that starts in a shard may end after it. */
 export const OVERRUN_SAMPLES = 10 * SAMPLE_RATE_HZ;
 
-/** Shards of a recording: they cover it without overlap; a short one is a single shard. */
+/** Number of shards of a recording, which cover it without overlap. */
 export const shardCountOf = (totalSamples: number): number => Math.ceil(totalSamples / SHARD_SAMPLES);
 
 /** Maximum number of channels that are read separately. */
@@ -85,9 +85,9 @@ export const firstChunkOf = (channel: number): number => channel * CHUNKS_PER_CH
 /**
  * The channel of a shard, and its number within that channel, both from 0.
  *
- * @param recording undefined while it is being read: shards are analysed so early only without separate channels
+ * @param recording undefined while it is being read; then it has no separate channels
  */
-export function placeOf(
+export function shardPosition(
   shard: number,
   recording: Pick<IngestedRecording, 'shardCount' | 'separateChannels'> | undefined,
 ): { readonly channel: number; readonly number: number } {

@@ -22,18 +22,18 @@ import { Mutex } from './mutex.ts';
 import { chunkKey, copyKey, ingestKey } from './work-keys.ts';
 
 /**
- * On a real database, with a real server that the recording is read from. Objects are in memory, where a test is not
- * about the bucket: they are many and large.
+ * Uses a real database and reads recordings from a real server. Objects are in memory, except in tests of the bucket,
+ * because they are many and large.
  */
 const world = useJobs();
 const MIB = 1024 ** 2;
-/** A second. */
+/** One second of audio. */
 const SHORT = { bytes: wav16(new Float32Array(16_000), 16_000), etag: '"short"' };
-/** Two shards, of which the first is ready while the last 110 s are still read. */
+/** Duration of a recording of two shards: the first is ready while the last 110 s are still read. */
 const LONG_SECONDS = 560;
 const LONG = { bytes: wav16(testSignal(16_000, 1, LONG_SECONDS), 16_000), etag: '"long"' };
 const LONG_CHUNKS = 4;
-/** Another of the same length. */
+/** Another recording of the same length. */
 const OTHER_FILE = LONG.bytes.map((byte, at) => (at < 44 ? byte : byte ^ 0x55));
 let server: TestServer;
 let handler: Handler;
@@ -55,7 +55,7 @@ afterEach(() => {
 });
 
 const ingest = async (ports: JobPorts = world.ports, attempt = 1) => ingestJob(ports, await world.record(), attempt);
-/** Stored samples of a file, as bytes. */
+/** Stored samples of the recording, as bytes. */
 async function storedAudio(tag = TAG): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   for (let chunk = 0; ; chunk++) {
@@ -64,17 +64,17 @@ async function storedAudio(tag = TAG): Promise<Uint8Array> {
     chunks.push(bytes);
   }
 }
-/** Whether what is stored are the samples of that file, which follow its header of 44 bytes. */
+/** Whether the stored samples are those of `file`, after its header of 44 bytes. */
 const audioIs = async (file: Uint8Array, tag?: string) =>
   Buffer.compare(await storedAudio(tag), file.subarray(44)) === 0;
-/** The same ports, with a source of another kind for every address. */
+/** The same ports, which open this source for every URL. */
 const withSource = (open: () => OpenSource | 'copy', ports = world.ports): JobPorts => ({
   ...ports,
   sources: { ...ports.sources, open: async () => ({ ok: true, value: open() }) },
 });
 const sourceOf = (bytes: Uint8Array, identity = 'a file'): OpenSource => ({ source: memorySource(bytes), identity });
 
-/** Objects in memory, as R2 keeps them. */
+/** Object store in memory with the semantics of R2. */
 function memoryObjects(kept = new Map<string, Uint8Array>()): ObjectStore {
   const etags = new Map<string, string>();
   let made = 0;
@@ -102,7 +102,7 @@ function memoryObjects(kept = new Map<string, Uint8Array>()): ObjectStore {
   return objects as ObjectStore;
 }
 
-/** A moment that one side waits for and the other brings about. */
+/** A promise and the function that resolves it. */
 function gate(): readonly [reached: Promise<void>, reach: () => void] {
   let reach = () => {};
   const reached = new Promise<void>((done) => {
@@ -111,8 +111,8 @@ function gate(): readonly [reached: Promise<void>, reach: () => void] {
   return [reached, reach];
 }
 
-describe('a recording that is read', () => {
-  it('is stored in chunks, and its job goes to its analysis', async () => {
+describe('reading a recording', () => {
+  it('stores chunks and queues the analysis', async () => {
     world.ports = { ...world.ports, objects: bucketObjects };
     handler = (request, response) => serveRanges(request, response, LONG);
     await world.create({ url });
@@ -125,23 +125,23 @@ describe('a recording that is read', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  it('lets its first shards be analysed while the rest has not come, as soon as it is known not to be short', async () => {
+  it('hands out the first shards of a long recording before the rest is read', async () => {
     const seconds = 1300;
     const source = silence(seconds);
-    const { calls, progress } = watchedProgress();
+    const { calls, progress } = recordedProgress();
     await world.create({ url });
     await ingest(withSource(() => ({ source, identity: 'a file' }), { ...world.ports, progress }));
     expect(calls).toEqual([
       ['begin', TAG, 'ingest 0'],
-      // Three shards and ten seconds lie in seven chunks, all of which are stored by then.
+      // Three shards and ten seconds fill seven chunks.
       ['ready', TAG, 3, 'ingest 7'],
       ['begin', TAG, 'ingest 9'],
       ['expect', TAG, 5, 'analyse 9'],
     ]);
   });
 
-  it('that is short is analysed once it is read', async () => {
-    const { calls, progress } = watchedProgress();
+  it('analyses a short recording only after it is read completely', async () => {
+    const { calls, progress } = recordedProgress();
     await world.create({ url });
     await ingest(withSource(() => sourceOf(LONG.bytes), { ...world.ports, progress }));
     expect(calls).toEqual([
@@ -151,20 +151,25 @@ describe('a recording that is read', () => {
     ]);
   });
 
-  /** Notes what the job's object is told, with the job's step and the chunks that are stored by then. */
-  function watchedProgress() {
+  /** Records the calls to the job's object, each with the current step of the job and the number of stored chunks. */
+  function recordedProgress() {
     const calls: unknown[] = [];
-    const note =
+    const record =
       (name: string) =>
       async (_jobId: string, ...parameters: unknown[]) => {
         const chunks = (await world.state())?.chunks ?? 0;
         calls.push([name, ...parameters, `${await world.steps()} ${chunks}`]);
       };
-    const progress = { ...world.ports.progress, begin: note('begin'), ready: note('ready'), expect: note('expect') };
+    const progress = {
+      ...world.ports.progress,
+      begin: record('begin'),
+      ready: record('ready'),
+      expect: record('expect'),
+    };
     return { calls, progress };
   }
 
-  describe('by an account with little credit', () => {
+  describe('for an account with little credit', () => {
     const credit = (seconds: number) =>
       world.storage.db
         .prepare('UPDATE accounts SET subscribed = 0, credit_seconds = ? WHERE id = ?')
@@ -172,7 +177,7 @@ describe('a recording that is read', () => {
         .run();
     const read = (seconds: number) => ingest(withSource(() => ({ source: silence(seconds), identity: 'a file' })));
 
-    it('that does not cover it is not analysed: its job fails with the reason and holds nothing', async () => {
+    it('fails the job and releases the credit if it does not cover the recording', async () => {
       await credit(1299);
       await world.create({ url });
       await read(1300);
@@ -184,7 +189,7 @@ describe('a recording that is read', () => {
       expect(await canPay(world.storage.db, world.accountId, NOW)).toBe(true);
     });
 
-    it('that covers it alone is analysed once its length is known', async () => {
+    it('starts the analysis if the credit covers exactly the recording', async () => {
       await credit(1300);
       await world.create({ url });
       await read(1300);
@@ -200,14 +205,14 @@ describe('a running job', () => {
     await world.running({ shardCount: 2 }, { url });
   });
 
-  it('continues from what was read, whatever became of the source, where it has such a message', async () => {
+  it('continues with the stored chunks on another ingest message, without the source', async () => {
     await world.ports.store.nextStep(world.id, ['analyse'], 'ingest', NOW);
     await ingest();
     expect([world.ready, await world.steps()]).toEqual([[2], ['analyse']]);
     expect(server.requests).toEqual([]);
   });
 
-  it('is read again where what was read is of another version', async () => {
+  it('reads the recording again if the stored state is of another version', async () => {
     await world.ports.store.nextStep(world.id, ['analyse'], 'ingest', NOW);
     await ingest({ ...world.ports, work: 'w' });
     expect([world.ready, await world.steps()]).toEqual([[1], ['analyse']]);
@@ -216,38 +221,39 @@ describe('a running job', () => {
 });
 
 /**
- * Ports of a process that dies at a call, the first being 1: before that call does anything, or before it comes back.
+ * Ports of a process that crashes at call number `crashAt`, counted from 1: before the call has an effect, or after
+ * the effect and before it returns.
  */
-function mortal(ports: JobPorts, diesAt: number, when: 'before' | 'after') {
-  const life = { calls: 0, names: [] as string[] };
-  const dead = () => Promise.reject(new Error('the process is dead'));
-  const watched = <T extends object>(name: string, port: T): T =>
+function crashing(ports: JobPorts, crashAt: number, when: 'before' | 'after') {
+  const log = { calls: 0, names: [] as string[] };
+  const crash = () => Promise.reject(new Error('the process has crashed'));
+  const counted = <T extends object>(name: string, port: T): T =>
     new Proxy(port, {
       get: (target, method) => {
         const own = Reflect.get(target, method) as (...parameters: unknown[]) => unknown;
         return async (...parameters: unknown[]) => {
-          const call = ++life.calls;
-          life.names.push(`${name}.${String(method)}`);
-          if (call > diesAt || (call === diesAt && when === 'before')) return dead();
+          const call = ++log.calls;
+          log.names.push(`${name}.${String(method)}`);
+          if (call > crashAt || (call === crashAt && when === 'before')) return crash();
           const answer = await own.apply(target, parameters);
-          return call === diesAt ? dead() : answer;
+          return call === crashAt ? crash() : answer;
         };
       },
     });
   const { store, queue, objects, sources, progress, copies } = ports;
   const wrapped: JobPorts = {
     ...ports,
-    store: watched('store', store),
-    queue: watched('queue', queue),
-    objects: watched('objects', objects),
-    sources: watched('sources', sources),
-    progress: watched('progress', progress),
-    copies: watched('copies', copies),
+    store: counted('store', store),
+    queue: counted('queue', queue),
+    objects: counted('objects', objects),
+    sources: counted('sources', sources),
+    progress: counted('progress', progress),
+    copies: counted('copies', copies),
   };
-  return { ports: wrapped, life };
+  return { ports: wrapped, log };
 }
 
-describe('a process that dies', () => {
+describe('a process that crashes', () => {
   const SECONDS = 460;
   const FILE = wav16(testSignal(16_000, 1, SECONDS), 16_000);
   const state = (kept: Map<string, Uint8Array>) => {
@@ -255,8 +261,8 @@ describe('a process that dies', () => {
     return rest;
   };
 
-  /** The step, by processes the first of which dies at that call. */
-  async function handled(diesAt: number, when: 'before' | 'after') {
+  /** Runs the step in a process that crashes at a call, then twice in one that does not. */
+  async function runWithCrash(crashAt: number, when: 'before' | 'after') {
     world.another();
     await world.create({ url });
     const kept = new Map<string, Uint8Array>();
@@ -267,7 +273,7 @@ describe('a process that dies', () => {
     };
     const base = { ...world.ports, objects: memoryObjects(kept), progress };
     const ports = withSource(() => sourceOf(FILE), base);
-    const first = mortal(ports, diesAt, when);
+    const first = crashing(ports, crashAt, when);
     const message = { step: 'ingest', jobId: world.id } as const;
     await handleMessage(first.ports, new Mutex(() => 0), message, 1).catch(() => undefined);
     for (let attempt = 2; attempt <= 3; attempt++) {
@@ -277,8 +283,8 @@ describe('a process that dies', () => {
     const chunks = [...kept].filter(([key]) => key.includes('/pcm-'));
     const { length } = world.id;
     return {
-      calls: first.life.calls,
-      names: first.life.names,
+      calls: first.log.calls,
+      names: first.log.names,
       state: state(kept),
       chunks: Object.fromEntries(chunks.map(([key, bytes]) => [key.slice(5 + length), bytes])),
       expected: expected.at(-1),
@@ -288,27 +294,27 @@ describe('a process that dies', () => {
   }
 
   it.each(['before', 'after'] as const)(
-    'at any call, %s it is done, leaves nothing that the next one does not make whole',
+    '%s any call leaves a state that the next run completes',
     async (when) => {
-      const whole = await handled(Number.POSITIVE_INFINITY, when);
-      expect(whole.steps).toEqual(['analyse']);
-      expect(whole.expected).toEqual([TAG, 2]);
-      expect(Object.keys(whole.chunks)).toHaveLength(4);
+      const undisturbed = await runWithCrash(Number.POSITIVE_INFINITY, when);
+      expect(undisturbed.steps).toEqual(['analyse']);
+      expect(undisturbed.expected).toEqual([TAG, 2]);
+      expect(Object.keys(undisturbed.chunks)).toHaveLength(4);
       for (const name of ['objects.replace', 'store.finishIngest', 'objects.put', 'progress.expect'])
-        expect(whole.names).toContain(name);
-      for (let diesAt = 1; diesAt <= whole.calls; diesAt += RUNS_ALL_CASES ? 1 : 5) {
-        const where = `${when} call ${diesAt}, ${whole.names[diesAt - 1]}`;
-        const mended = await handled(diesAt, when);
-        expect([where, mended.state, mended.steps, mended.expected]).toEqual([
+        expect(undisturbed.names).toContain(name);
+      for (let crashAt = 1; crashAt <= undisturbed.calls; crashAt += RUNS_ALL_CASES ? 1 : 5) {
+        const where = `${when} call ${crashAt}, ${undisturbed.names[crashAt - 1]}`;
+        const repaired = await runWithCrash(crashAt, when);
+        expect([where, repaired.state, repaired.steps, repaired.expected]).toEqual([
           where,
-          whole.state,
-          whole.steps,
-          whole.expected,
+          undisturbed.state,
+          undisturbed.steps,
+          undisturbed.expected,
         ]);
-        expect(mended.record).toMatchObject({ status: 'running', shardCount: 2, durationSeconds: SECONDS });
-        expect(Object.keys(mended.chunks)).toEqual(Object.keys(whole.chunks));
-        for (const [key, bytes] of Object.entries(mended.chunks))
-          expect([where, key, Buffer.compare(bytes, whole.chunks[key]!)]).toEqual([where, key, 0]);
+        expect(repaired.record).toMatchObject({ status: 'running', shardCount: 2, durationSeconds: SECONDS });
+        expect(Object.keys(repaired.chunks)).toEqual(Object.keys(undisturbed.chunks));
+        for (const [key, bytes] of Object.entries(repaired.chunks))
+          expect([where, key, Buffer.compare(bytes, undisturbed.chunks[key]!)]).toEqual([where, key, 0]);
       }
     },
     240_000,
@@ -319,7 +325,7 @@ describe('a recording that changes', () => {
   const OTHER_SIGNAL = testSignal(16_000, 1, 20).map((sample) => -sample);
   const OTHER = { bytes: wav16(OTHER_SIGNAL, 16_000), etag: '"other"' };
 
-  it('between two runs is read again, and nothing of the first file counts', async () => {
+  it('between two runs is read again from its start', async () => {
     handler = (request, response) => serveRanges(request, response, LONG);
     await world.create({ url });
     const begun: string[] = [];
@@ -331,10 +337,10 @@ describe('a recording that changes', () => {
     };
     const ports = { ...world.ports, progress };
     const put: ObjectStore['put'] = async (key, bytes) => {
-      if (key.endsWith('3')) throw new Error('storage is away');
+      if (key.endsWith('3')) throw new Error('storage is unavailable');
       await ports.objects.put(key, bytes);
     };
-    await expect(ingest({ ...ports, objects: { ...ports.objects, put } })).rejects.toThrow('storage is away');
+    await expect(ingest({ ...ports, objects: { ...ports.objects, put } })).rejects.toThrow('storage is unavailable');
     expect([world.ready, await world.steps()]).toEqual([[], ['ingest']]);
     world.sent = [];
     handler = (request, response) => serveRanges(request, response, OTHER);
@@ -350,29 +356,29 @@ describe('a recording that changes', () => {
     expect(await world.record()).toMatchObject({ shardCount: 1, durationSeconds: 20 });
   });
 
-  it('keeps what is stored of it where it is the same as before', async () => {
+  it('keeps its stored chunks if it is unchanged after all', async () => {
     handler = (request, response) => serveRanges(request, response, LONG);
     await world.create({ url });
     const put: ObjectStore['put'] = async (key, bytes) => {
-      if (key.endsWith('3')) throw new Error('storage is away');
+      if (key.endsWith('3')) throw new Error('storage is unavailable');
       await world.ports.objects.put(key, bytes);
     };
-    await expect(ingest(world.withObjects({ put }))).rejects.toThrow('storage is away');
+    await expect(ingest(world.withObjects({ put }))).rejects.toThrow('storage is unavailable');
     const stored: string[] = [];
-    const noting: ObjectStore['put'] = async (key, bytes) => {
+    const recordingPut: ObjectStore['put'] = async (key, bytes) => {
       stored.push(key);
       await world.ports.objects.put(key, bytes);
     };
-    await ingest(world.withObjects({ put: noting }), 2);
+    await ingest(world.withObjects({ put: recordingPut }), 2);
     expect(stored).toEqual([chunkKey(world.id, 3, TAG)]);
     expect(await audioIs(LONG.bytes)).toBe(true);
     expect(world.ready).toEqual([2]);
-    // From the checkpoint on, not from the first byte.
+    // The second run reads from the checkpoint.
     expect(server.requests.map(({ range }) => range)).toEqual(['bytes=0-', 'bytes=0-', expect.stringMatching(/-$/)]);
     expect(Number(/\d+/.exec(server.requests[2]!.range!)![0])).toBeGreaterThan(10 * MIB);
   });
 
-  it('while it is read is asked for again twice, then fails the job with the reason', async () => {
+  it('while it is read is requested twice more, then fails the job with the reason', async () => {
     handler = (request, response) => {
       if (request.headers['if-range'] !== undefined) return serveRanges(request, response, OTHER);
       const range = `bytes 0-${LONG.bytes.length - 1}/${LONG.bytes.length}`;
@@ -392,59 +398,59 @@ describe('a recording that changes', () => {
   });
 });
 
-describe('two runs at once, in two isolates', () => {
-  /** The step of another isolate: it has places of its own. */
+describe('two concurrent runs in two isolates', () => {
+  /** The step in another isolate, which has its own slots. */
   let other: typeof ingestJob;
   beforeAll(async () => {
     vi.resetModules();
     other = (await import('./ingest.ts')).ingestJob;
   });
   const overtaken: string[] = [];
-  const noting = (ports: JobPorts): JobPorts => ({
+  const withLog = (ports: JobPorts): JobPorts => ({
     ...ports,
     log: (_level, event) => void (event === 'ingest_overtaken' && overtaken.push(event)),
   });
-  /** Storing that stops at the second chunk until it may continue. */
-  function heldPut() {
-    const [isStored, reach] = gate();
-    const [mayGoOn, goOn] = gate();
+  /** A `put` that blocks at the second chunk until `release` is called. */
+  function blockedPut() {
+    const [isBlocked, reach] = gate();
+    const [isReleased, release] = gate();
     const put: ObjectStore['put'] = async (key, bytes) => {
       if (key.endsWith('1')) {
         reach();
-        await mayGoOn;
+        await isReleased;
       }
       await world.ports.objects.put(key, bytes);
     };
-    return { put, isStored, goOn };
+    return { put, isBlocked, release };
   }
   beforeEach(async () => {
     overtaken.length = 0;
     await world.create({ url });
   });
 
-  it('of the same file: the slower one ends, and each message is there', async () => {
-    const { put, isStored, goOn } = heldPut();
-    const ports = noting(withSource(() => sourceOf(LONG.bytes)));
+  it('of the same file: the slower run stops, and no message is lost', async () => {
+    const { put, isBlocked, release } = blockedPut();
+    const ports = withLog(withSource(() => sourceOf(LONG.bytes)));
     const slow = ingest({ ...ports, objects: { ...ports.objects, put } });
-    await isStored;
+    await isBlocked;
     await other(ports, await world.record(), 1);
-    const whole = await world.state();
-    goOn();
+    const complete = await world.state();
+    release();
     await slow;
     expect(overtaken).toEqual(['ingest_overtaken']);
-    expect(await world.state()).toEqual(whole);
-    expect(whole).toMatchObject({ generation: 0, chunks: LONG_CHUNKS });
+    expect(await world.state()).toEqual(complete);
+    expect(complete).toMatchObject({ generation: 0, chunks: LONG_CHUNKS });
     expect(await audioIs(LONG.bytes)).toBe(true);
     expect([world.ready, await world.steps()]).toEqual([[2], ['analyse']]);
   });
 
-  it('of two files: chunks of the one are never taken for those of the other', async () => {
-    const { put, isStored, goOn } = heldPut();
-    const slowPorts = noting(withSource(() => sourceOf(LONG.bytes, 'one'), world.withObjects({ put })));
+  it('of two different files: their chunks are never mixed', async () => {
+    const { put, isBlocked, release } = blockedPut();
+    const slowPorts = withLog(withSource(() => sourceOf(LONG.bytes, 'one'), world.withObjects({ put })));
     const slow = ingest(slowPorts);
-    await isStored;
-    await other(noting(withSource(() => sourceOf(OTHER_FILE, 'other'))), await world.record(), 1);
-    goOn();
+    await isBlocked;
+    await other(withLog(withSource(() => sourceOf(OTHER_FILE, 'other'))), await world.record(), 1);
+    release();
     await slow;
     expect(overtaken).toEqual(['ingest_overtaken']);
     expect(await world.state()).toMatchObject({ identity: 'other', generation: 1, chunks: LONG_CHUNKS });
@@ -452,13 +458,13 @@ describe('two runs at once, in two isolates', () => {
     expect([world.ready, await world.steps()]).toEqual([[2], ['analyse']]);
   });
 
-  it('that find nothing: one of them begins, before either has stored anything', async () => {
-    const [bothHaveLooked, reach] = gate();
-    let looked = 0;
+  it('of a new job: one run stops before it stores a chunk', async () => {
+    const [bothHaveRead, reach] = gate();
+    let reads = 0;
     const getTagged: ObjectStore['getTagged'] = async (key) => {
       const found = await world.ports.objects.getTagged(key);
-      if (++looked === 2) reach();
-      if (looked <= 2) await bothHaveLooked;
+      if (++reads === 2) reach();
+      if (reads <= 2) await bothHaveRead;
       return found;
     };
     const stored: string[] = [];
@@ -466,7 +472,7 @@ describe('two runs at once, in two isolates', () => {
       stored.push(key);
       await world.ports.objects.put(key, bytes);
     };
-    const ports = noting(world.withObjects({ getTagged, put }));
+    const ports = withLog(world.withObjects({ getTagged, put }));
     const job = await world.record();
     await Promise.all([
       ingestJob(
@@ -489,27 +495,27 @@ describe('two runs at once, in two isolates', () => {
   });
 });
 
-describe('an isolate that reads already', () => {
-  it('puts the message of a third recording back, and counts that as no try', async () => {
-    const [mayEnd, end] = gate();
-    const reading: Promise<unknown>[] = [];
+describe('an isolate that reads two recordings', () => {
+  it('puts the message of a third recording back without counting a start', async () => {
+    const [isReleased, release] = gate();
+    const passes: Promise<unknown>[] = [];
     for (let count = 0; count < 2; count++) {
-      const [isIn, reach] = gate();
+      const [hasBegun, reach] = gate();
       const store: ObjectStore['put'] = async (...parameters) => {
         reach();
-        await mayEnd;
+        await isReleased;
         await world.ports.objects.put(...parameters);
       };
       await world.create({ url });
-      reading.push(ingest(withSource(() => sourceOf(LONG.bytes), world.withObjects({ put: store }))));
-      await isIn;
+      passes.push(ingest(withSource(() => sourceOf(LONG.bytes), world.withObjects({ put: store }))));
+      await hasBegun;
       world.another();
     }
     await world.create({ url });
     handler = (request, response) => serveRanges(request, response, LONG);
     const real = Date.now;
     const startedAt = real();
-    // Time flies while it waits.
+    // Time passes a hundred times faster while it waits.
     vi.spyOn(Date, 'now').mockImplementation(() => startedAt + (real() - startedAt) * 100);
     const message = { step: 'ingest', jobId: world.id } as const;
     expect(await handleMessage(world.ports, new Mutex(() => 0), message, 5)).toEqual({ kind: 'done' });
@@ -517,24 +523,24 @@ describe('an isolate that reads already', () => {
     expect(world.sent).toEqual([{ message, delaySeconds: 2 }]);
     expect(await world.row('ingest')).toMatchObject({ starts: 0, leaseUntil: NOW + 15 * 60_000 });
     expect(await storedAudio()).toHaveLength(0);
-    end();
-    await Promise.all(reading);
+    release();
+    await Promise.all(passes);
     world.ready = [];
     await handleMessage(world.ports, new Mutex(() => 0), message, 1);
     expect(world.ready).toEqual([2]);
   });
 
-  it('inline recordings are decoded two at a time: four with eight MiB each filled an isolate', async () => {
-    async function most(accounts: number): Promise<number> {
-      let inWork = 0;
-      let worst = 0;
+  it('decodes at most two inline recordings at a time', async () => {
+    async function maxConcurrent(accounts: number): Promise<number> {
+      let running = 0;
+      let maxRunning = 0;
       const { objects, store } = world.ports;
       const ports: JobPorts = {
         ...world.ports,
         objects: {
           ...objects,
           get: (key) => {
-            if (key.endsWith('/url')) worst = Math.max(worst, ++inWork);
+            if (key.endsWith('/url')) maxRunning = Math.max(maxRunning, ++running);
             return objects.get(key);
           },
         },
@@ -542,7 +548,7 @@ describe('an isolate that reads already', () => {
           ...store,
           fail: async (...parameters) => {
             await new Promise((done) => setTimeout(done, 60));
-            inWork--;
+            running--;
             return store.fail(...parameters);
           },
         },
@@ -558,29 +564,29 @@ describe('an isolate that reads already', () => {
         const error = { code: expect.stringMatching(/^audio_/) };
         expect(await world.ports.store.find(id)).toMatchObject({ status: 'failed', error });
       }
-      return worst;
+      return maxRunning;
     }
-    expect([await most(1), await most(4)]).toEqual([2, 2]);
+    expect([await maxConcurrent(1), await maxConcurrent(4)]).toEqual([2, 2]);
   });
 
-  it('has the place back of a step that failed', async () => {
+  it('gets the slot of a failed step back', async () => {
     for (let count = 0; count < 3; count++) {
       world.another();
       await world.create({ url });
-      const getTagged = () => Promise.reject(new Error('storage is away'));
-      await expect(ingest(world.withObjects({ getTagged }))).rejects.toThrow('storage is away');
+      const getTagged = () => Promise.reject(new Error('storage is unavailable'));
+      await expect(ingest(world.withObjects({ getTagged }))).rejects.toThrow('storage is unavailable');
     }
   });
 });
 
-it('an invocation hands over when its time is spent, and the starts of the step are reset', async () => {
+it('hands over when the time of an invocation is used up, and resets the starts', async () => {
   await world.create({ url: 'media://a' });
   const media: JobPorts['media'] = { resolve: async () => ({ key: 'media/a', sizeBytes: LONG.bytes.length }) };
   const ports: JobPorts = {
     ...world.ports,
     media,
     sources: { ...world.ports.sources, openObject: () => sourceOf(LONG.bytes) },
-    // Eleven minutes until the first pause.
+    // Each pause takes eleven minutes.
     pause: async () => {
       world.now += 11 * 60_000;
     },
@@ -601,9 +607,9 @@ it('an invocation hands over when its time is spent, and the starts of the step 
   expect(await world.steps()).toEqual(['analyse']);
 });
 
-describe('a recording that cannot be read where it is', () => {
+describe('a recording that cannot be read at its server', () => {
   const requested: unknown[] = [];
-  const noting = (ports: JobPorts): JobPorts => ({
+  const withCopies = (ports: JobPorts): JobPorts => ({
     ...ports,
     copies: { request: async (...parameters) => void requested.push(parameters) },
   });
@@ -613,23 +619,23 @@ describe('a recording that cannot be read where it is', () => {
   });
 
   async function expectCopy(ports: JobPorts): Promise<void> {
-    await ingest(noting(ports));
+    await ingest(withCopies(ports));
     expect(requested).toEqual([[world.id, url, 1024 * MIB]]);
     expect([await world.steps(), world.messages()]).toEqual([['ingest'], []]);
     expect((await world.record()).status).toBe('running');
   }
 
-  it('is copied where nothing pins it', async () => {
+  it('is copied if the server sends no validator', async () => {
     handler = (_request, response) => void response.end(SHORT.bytes);
     await expectCopy(world.ports);
   });
 
-  it('is copied where the server does not answer in time', async () => {
+  it('is copied if the server does not answer in time', async () => {
     handler = () => undefined;
     await expectCopy({ ...world.ports, sources: world.sources({ headersTimeoutMs: 50 }) });
   });
 
-  it('is copied where its container needs places that have passed', async () => {
+  it('is copied if its container needs seeking and the source cannot seek', async () => {
     const source: ByteSource = {
       ...memorySource(SHORT.bytes, false),
       open: async () => {
@@ -639,7 +645,7 @@ describe('a recording that cannot be read where it is', () => {
     await expectCopy(withSource(() => ({ source, identity: 'a file' })));
   });
 
-  it('is copied where the server is slow: its consumer would wait for it', async () => {
+  it('is copied if the server is slow', async () => {
     const source = memorySource(LONG.bytes);
     const slow: ByteSource = {
       ...source,
@@ -657,7 +663,7 @@ describe('a recording that cannot be read where it is', () => {
     await expectCopy(withSource(() => ({ source: slow, identity: 'a file' })));
   });
 
-  it('is read from its copy, at whatever pace, once that is there', async () => {
+  it('is read from its copy at any speed', async () => {
     handler = (_request, response) => void response.writeHead(404).end();
     await bucketObjects.put(copyKey(world.id), LONG.bytes);
     const { sources } = world.ports;
@@ -676,8 +682,8 @@ describe('a recording that cannot be read where it is', () => {
       };
       return { ...opened, source: { sizeBytes: source.sizeBytes, canSeek: true, read: source.read, open } };
     };
-    const ports = noting({ ...world.ports, sources: { ...sources, openObject } });
-    // It hands over, as all do that take long.
+    const ports = withCopies({ ...world.ports, sources: { ...sources, openObject } });
+    // A long read is handed over several times.
     for (let run = 0; run < 9 && !(await world.state())?.recording; run++) await ingest(ports);
     expect([requested, server.requests]).toEqual([[], []]);
     expect(await audioIs(LONG.bytes)).toBe(true);
@@ -686,8 +692,8 @@ describe('a recording that cannot be read where it is', () => {
 });
 
 describe('limits', () => {
-  /** An upload that was made at that time. */
-  async function uploaded(name: string, at: number, sizeBytes: number): Promise<string> {
+  /** Creates an upload. @returns its key */
+  async function upload(name: string, at: number, sizeBytes: number): Promise<string> {
     const [key, rows] = [`media/${world.accountId}/${name}`, createMediaRows(world.storage.db)];
     await rows.claim(world.accountId, key, at, at + MEDIA_TTL_MS);
     await rows.publish(world.accountId, name, key, sizeBytes, at, at + MEDIA_TTL_MS);
@@ -695,15 +701,15 @@ describe('limits', () => {
   }
 
   it('refuses an upload of unknown size that turns out to be larger than 1 GiB', async () => {
-    await uploaded('b', NOW, 1024 ** 3 + 1);
+    await upload('b', NOW, 1024 ** 3 + 1);
     await world.create({ url: 'media://b' });
     await ingest();
     const message = 'The recording is larger than the limit of 1 GiB.';
     expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'source_too_large', message } });
   });
 
-  it('refuses a voice above 100 MiB, and asks for copies of no more', async () => {
-    await uploaded('v', NOW, 100 * MIB + 1);
+  it('refuses a voice above 100 MiB, and limits its copy to that size', async () => {
+    await upload('v', NOW, 100 * MIB + 1);
     await world.create({ url: 'media://v' }, 'voiceprint');
     await ingest();
     const message = 'The recording is larger than the limit of 100 MiB.';
@@ -715,7 +721,7 @@ describe('limits', () => {
     expect(request).toHaveBeenCalledWith(world.id, url, 100 * MIB);
   });
 
-  it('resolves an upload at the time its job was accepted: it is read even after its 48 hours', async () => {
+  it('reads an upload that was valid when its job was created, even after its 48 hours', async () => {
     const read = async (acceptedAt: number) => {
       world.another();
       world.now = acceptedAt;
@@ -724,12 +730,12 @@ describe('limits', () => {
       await ingest();
       return world.record();
     };
-    await bucketObjects.put(await uploaded('b', NOW, SHORT.bytes.length), SHORT.bytes);
+    await bucketObjects.put(await upload('b', NOW, SHORT.bytes.length), SHORT.bytes);
     expect(await read(NOW + MEDIA_TTL_MS - 1)).toMatchObject({ status: 'running', shardCount: 1 });
     expect(await read(NOW + MEDIA_TTL_MS)).toMatchObject({ status: 'failed', error: { code: 'source_not_found' } });
   });
 
-  it('takes 30 seconds of a voice, with the padding of encoders, and no more', async () => {
+  it('accepts a voice of at most 30 seconds plus the padding of encoders', async () => {
     const read = async (seconds: number) => {
       world.another();
       await world.create({ url }, 'voiceprint');
@@ -743,17 +749,17 @@ describe('limits', () => {
     expect(await read(30.3)).toEqual({ status: 'failed', error: { code: 'audio_too_long', message }, steps: [] });
   });
 
-  it('takes 24 hours of a recording, with the padding of encoders, and no more', async () => {
+  it('accepts a recording of at most 24 hours plus the padding of encoders', async () => {
     const day = 24 * 3600;
     const read = async (seconds: number) => {
       world.another();
       const job = await world.create({ url });
       const source = silence(seconds);
-      // All but the last minutes has been read before.
+      // All but the last minutes are read already.
       const chunks = 574;
       const identity = 'a file';
       await world.ports.store.start(job.id, NOW);
-      const checkpoint = await checkpointBehind(chunks);
+      const checkpoint = await checkpointAfter(chunks);
       await world.putState({ generation: 0, identity, model: 'precision-2', chunks, checkpoint });
       await ingest(withSource(() => ({ source, identity })));
       const { error, shardCount } = await world.record();
@@ -767,7 +773,7 @@ describe('limits', () => {
 
 const SILENCE_RATE = 8000;
 
-/** A file of so much silence, one byte a sample. */
+/** A WAV file of silence, one byte per sample. */
 function silence(seconds: number): ByteSource {
   const dataBytes = Math.round(SILENCE_RATE * seconds);
   const header = wavHeader({ sampleRateHz: SILENCE_RATE, channels: 1, tag: 1, bits: 8 }, dataBytes);
@@ -795,10 +801,10 @@ function silence(seconds: number): ByteSource {
   };
 }
 
-/** Where reading such a file continues after so many chunks: one packet of it is like another. */
-async function checkpointBehind(chunks: number): Promise<Checkpoint> {
+/** Checkpoint of a file of silence after `chunks` chunks, derived from an earlier one because all packets are equal. */
+async function checkpointAfter(chunks: number): Promise<Checkpoint> {
   const { ingest: pass } = await import('../ingest/pass.ts');
-  let known: Checkpoint | undefined;
+  let last: Checkpoint | undefined;
   const ports = {
     audio: world.ports.codecs(),
     admit: async () => undefined,
@@ -806,30 +812,30 @@ async function checkpointBehind(chunks: number): Promise<Checkpoint> {
     pause: async () => undefined,
     store: async () => undefined,
     stored: async (_chunks: number, checkpoint: Checkpoint) => {
-      known = checkpoint;
+      last = checkpoint;
     },
     progress: async () => undefined,
   };
   await pass(silence(400), ports, { maxSeconds: 500, endsWhenSlow: false });
-  const { restart } = known!;
+  const { restart } = last!;
   const packetSamples = restart!.clock.position / restart!.packets;
   const sample = chunks * CHUNK_SAMPLES;
-  // A few packets before, for the resampler.
+  // Start two packets earlier, for the resampler.
   const packets = Math.floor((sample * SILENCE_RATE) / 16_000 / packetSamples) - 2;
-  const further = (packets - restart!.packets) * packetSamples;
+  const skippedSamples = (packets - restart!.packets) * packetSamples;
   return {
     sample,
     restart: {
       ...restart!,
       packets,
-      entry: restart!.entry! + further,
+      entry: restart!.entry! + skippedSamples,
       clock: { ...restart!.clock, position: packets * packetSamples },
       faults: { ...restart!.faults, passedBytes: packets * packetSamples },
     },
   };
 }
 
-it('asks a server that is away three times, then fails the job with the reason', async () => {
+it('requests from an unreachable server three times, then fails the job with the reason', async () => {
   handler = (_request, response) => void response.destroy();
   await world.create({ url });
   const message = `The server ${new URL(url).host} could not be reached.`;
@@ -841,7 +847,7 @@ it('asks a server that is away three times, then fails the job with the reason',
   expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'source_unreachable', message } });
 });
 
-it('fails a job whose inline recording is gone, or whose file is none', async () => {
+it('fails a job whose inline recording is missing or whose file is not audio', async () => {
   await world.create({ url: 'data:,x' });
   await world.ports.objects.deleteMany([`work/${world.id}/url`]);
   await ingest();
@@ -853,38 +859,38 @@ it('fails a job whose inline recording is gone, or whose file is none', async ()
   expect([await world.steps(), await world.workKeys()]).toEqual([[], []]);
 });
 
-describe('beside another run', () => {
+describe('a run whose job changes meanwhile', () => {
   const CANCELED = { code: 'canceled', message: 'x' };
 
   it.each<[string, number, (store: JobStore) => Promise<boolean>]>([
     [
-      'leaves the work of a job alone that was brought as far',
+      'keeps the working data of a job whose ingest was finished by another run',
       2,
       async (store) => store.finishIngest(await world.record(), { shardCount: 1, durationSeconds: 1 }, NOW),
     ],
-    ['removes that of one that was canceled', 0, (store) => store.cancel(world.id, CANCELED, NOW)],
-    ['removes that of one that was deleted', 0, (store) => store.remove(world.accountId, world.id, NOW)],
-  ])('%s meanwhile', async (_what, objects, meanwhile) => {
+    ['removes the working data of a canceled job', 0, (store) => store.cancel(world.id, CANCELED, NOW)],
+    ['removes the working data of a deleted job', 0, (store) => store.remove(world.accountId, world.id, NOW)],
+  ])('%s', async (_title, objects, change) => {
     await world.create({ url });
     const { store } = world.ports;
     let before = 0;
     const finishIngest: JobStore['finishIngest'] = async (...parameters) => {
       before = (await world.workKeys()).length;
-      expect(await meanwhile(store)).toBe(true);
+      expect(await change(store)).toBe(true);
       return store.finishIngest(...parameters);
     };
     await ingest(world.withStore({ finishIngest }));
-    // The state and a chunk.
+    // Two objects: the state and one chunk.
     expect([before, (await world.workKeys()).length]).toEqual([2, objects]);
   });
 
-  it('reads no further once its job was canceled: a recording was read to its end', async () => {
+  it('stops reading when its job is canceled', async () => {
     await world.create({ url });
-    const over = new AbortController();
+    const controller = new AbortController();
     let readBytes = 0;
     let isClosed = false;
     const source = memorySource(LONG.bytes);
-    const watched: ByteSource = {
+    const counted: ByteSource = {
       ...source,
       async open(offset) {
         const stream = await source.open(offset);
@@ -892,7 +898,7 @@ describe('beside another run', () => {
           async read() {
             const bytes = await stream.read();
             readBytes += bytes?.length ?? 0;
-            if (readBytes > 2 * MIB) over.abort();
+            if (readBytes > 2 * MIB) controller.abort();
             return bytes;
           },
           close: () => stream.close(),
@@ -902,14 +908,14 @@ describe('beside another run', () => {
     const close = () => {
       isClosed = true;
     };
-    const ports = withSource(() => ({ source: watched, identity: 'a file', close }));
-    const reading = ingestJob(ports, await world.record(), 1, over.signal);
+    const ports = withSource(() => ({ source: counted, identity: 'a file', close }));
+    const reading = ingestJob(ports, await world.record(), 1, controller.signal);
     await expect(reading).rejects.toMatchObject({ name: 'JobGone' });
     expect([readBytes < 5 * MIB, isClosed]).toEqual([true, true]);
   });
 });
 
-it('a connection that breaks is resumed at the next byte', async () => {
+it('continues a broken connection at the next byte', async () => {
   const answers: ServerResponse[] = [];
   handler = (request, response) => {
     answers.push(response);

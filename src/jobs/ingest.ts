@@ -26,8 +26,8 @@ import type { OpenSource, StepPorts } from './job-ports.ts';
 import type { IngestState, JobRecord } from './job-record.ts';
 import { isTerminal } from './job-record.ts';
 import type { JobIngest, JobOutbox, JobSteps } from './job-store.ts';
-import { isPassing, type SourceError, SourceReadError } from './source-error.ts';
-import { type Place, Places } from './upload-bodies.ts';
+import { isTemporary, type SourceError, SourceReadError } from './source-error.ts';
+import { type Slot, Slots } from './upload-bodies.ts';
 import { chunkKey, copyKey, INLINE_URL, inlineUrlKey } from './work-keys.ts';
 
 /** Ports to request that a recording is read again. */
@@ -62,8 +62,8 @@ const REPORT_EVERY_MS = 5000;
 const RESERVED_SHARDS = 12;
 
 /** Each pass holds two chunks and some blocks of the file, about 15 MB; the isolate has 128 MB and also analyses. */
-const passes = new Places({ places: 2, perAccount: 2 });
-const NO_PLACE_PAUSE_SECONDS = 2;
+const passes = new Slots({ slots: 2, perAccount: 2 });
+const NO_SLOT_PAUSE_SECONDS = 2;
 
 /**
  * First step of a job: reads its recording once and stores it as chunks of 16 kHz samples. A shard is sent as soon as
@@ -85,32 +85,32 @@ export async function ingestJob(
     const now = await ports.store.find(job.id);
     if (!now || isTerminal(now.status)) throw new JobGone(job.id);
   }
-  let place: Place | undefined;
+  let slot: Slot | undefined;
   const admit = async (): Promise<void> => {
-    place ??= await passes.take(job.accountId);
-    if (!place) throw new NoPlace();
+    slot ??= await passes.take(job.accountId);
+    if (!slot) throw new NoSlot();
   };
-  const keepOn = (): void => {
+  const checkRunning = (): void => {
     if (signal?.aborted) throw new JobGone(job.id);
-    place?.renew();
+    slot?.renew();
   };
   try {
-    await new Ingest(ports, job, attempt, admit, keepOn).run();
+    await new Ingest(ports, job, attempt, admit, checkRunning).run();
   } catch (error) {
     if (error instanceof IngestOvertaken) ports.log('warn', 'ingest_overtaken', { jobId: job.id });
-    else if (error instanceof NoPlace) {
+    else if (error instanceof NoSlot) {
       // Waiting does not count as a failed attempt.
       await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
-      await sendAgain(ports, { step: 'ingest', jobId: job.id }, NO_PLACE_PAUSE_SECONDS);
+      await sendAgain(ports, { step: 'ingest', jobId: job.id }, NO_SLOT_PAUSE_SECONDS);
     } else throw error;
   } finally {
-    place?.release();
+    slot?.release();
   }
 }
 
-/** All places of the isolate are in use: another recording would exceed its memory. */
-class NoPlace extends Error {
-  override readonly name = 'NoPlace';
+/** All slots of the isolate are in use: another recording would exceed its memory. */
+class NoSlot extends Error {
+  override readonly name = 'NoSlot';
 }
 
 /**
@@ -155,10 +155,10 @@ class Ingest {
     private readonly ports: IngestPorts,
     private readonly job: JobRecord,
     private readonly attempt: number,
-    /** Idempotent. @throws NoPlace */
+    /** Idempotent. @throws NoSlot */
     private readonly admit: () => Promise<void>,
     /** Called every few seconds of audio. @throws JobGone when the job has ended */
-    private readonly keepOn: () => void,
+    private readonly checkRunning: () => void,
   ) {
     this.#limits = LIMITS[job.kind === 'voiceprint' ? 'voice' : 'recording'];
     this.#reportedAt = ports.now();
@@ -231,7 +231,7 @@ class Ingest {
         admit: this.admit,
         now: ports.now,
         pause: async () => {
-          this.keepOn();
+          this.checkRunning();
           await ports.pause();
         },
         store: (chunk, bytes) =>
@@ -293,9 +293,9 @@ class Ingest {
           separateChannels,
           ...(warning !== undefined && { warning }),
         };
-        const whole = { ...state, chunks, recording };
-        await this.#save(whole);
-        return this.#finish(whole);
+        const completed = { ...state, chunks, recording };
+        await this.#save(completed);
+        return this.#finish(completed);
       }
     }
   }
@@ -365,7 +365,7 @@ class Ingest {
   async #refuse(error: SourceError): Promise<void> {
     // Copy the recording: the copy waits longer for a slow server.
     if (error.kind === 'timeout' && this.#isRemote) return this.#copy();
-    if (isPassing(error.kind) && this.attempt < MAX_FETCH_TRIES) throw new RetryStep(error.message, this.attempt);
+    if (isTemporary(error.kind) && this.attempt < MAX_FETCH_TRIES) throw new RetryStep(error.message, this.attempt);
     await failJob(this.ports, this.job.id, { code: `source_${error.kind}`, message: error.message });
   }
 
@@ -396,7 +396,7 @@ class Ingest {
       return { ok: true, value: ports.sources.openObject(media) };
     }
     if (url === INLINE_URL) {
-      // Take a place first: memory holds the text and the recording at the same time.
+      // Take a slot first: memory holds the text and the recording at the same time.
       await this.admit();
       const inline = await ports.objects.get(inlineUrlKey(job.id));
       if (!inline)

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A step of a job, as it travels through the job queue. Small by design: everything else is in D1 and R2. */
+/** Queue message of a step of a job. Small by design: all other data is in D1 and R2. */
 const jobMessageSchema = z.discriminatedUnion('step', [
   z.object({ step: z.literal('ingest'), jobId: z.string() }),
   z.object({ step: z.literal('analyse'), jobId: z.string() }),
@@ -8,7 +8,7 @@ const jobMessageSchema = z.discriminatedUnion('step', [
     step: z.literal('shard'),
     jobId: z.string(),
     shard: z.number().int().nonnegative(),
-    /** Of a job of at most `SHORT_SHARDS` shards. */
+    /** Whether the job has at most `SHORT_SHARDS` shards. */
     isShort: z.boolean().optional(),
   }),
   z.object({ step: z.literal('assemble'), jobId: z.string() }),
@@ -17,8 +17,8 @@ const jobMessageSchema = z.discriminatedUnion('step', [
 export type JobMessage = z.infer<typeof jobMessageSchema>;
 export type ShardMessage = Extract<JobMessage, { step: 'shard' }>;
 /**
- * The steps of a job as a whole: a job that works has an outbox row for exactly one of them. `analyse` stands for all
- * shards, which the job's object hands out.
+ * The steps of a whole job: an unfinished job has an outbox row for exactly one of them. `analyse` covers all shards,
+ * which the job's object hands out.
  */
 export type JobStep = Exclude<JobMessage['step'], 'shard'>;
 
@@ -47,13 +47,13 @@ export type Message = JobMessage | WebhookMessage;
 /** A message that has a row in the outbox. */
 export type OutboxMessage = Exclude<Message, ShardMessage>;
 
-/** Primary key of a message's outbox row: the same step of the same job is one row, however often it is sent. */
+/** Primary key of a message's outbox row: a step of a job has one row, even if it is sent several times. */
 export const outboxId = ({ jobId, step }: Pick<OutboxMessage, 'jobId' | 'step'>): string => `${jobId}/${step}`;
 
 /**
  * `jobs` and `priority` compute, the other queues wait for external servers: of recordings, transcription engines and
- * webhooks. They do not block each other. In `priority` are assemblies and short jobs, which must not wait behind the
- * shards of long ones.
+ * webhooks. They do not block each other. `priority` has assemblies and short jobs, which must not wait for the shards
+ * of long jobs.
  */
 export type QueueName = 'ingest' | 'jobs' | 'priority' | 'transcripts' | 'webhooks';
 
@@ -65,10 +65,10 @@ const QUEUES = {
   webhook: 'webhooks',
 } as const satisfies Record<OutboxMessage['step'], QueueName>;
 
-/** Whether a step takes its turn before the shards of long jobs. */
+/** Whether a step gets its turn before shards of long jobs. */
 export const isUrgent = (message: Message): boolean => message.step !== 'shard' || message.isShort === true;
 
-/** The queue that a message goes into. */
+/** The queue of a message. */
 export function queueOf(message: Message): QueueName {
   if (message.step !== 'shard') return QUEUES[message.step];
   return isUrgent(message) ? 'priority' : 'jobs';

@@ -56,10 +56,10 @@ export interface ObjectStore {
   uploadedAt(key: string): Promise<number | undefined>;
   deleteMany(keys: readonly string[]): Promise<void>;
   /**
-   * Aborts unfinished uploads for which `isInVain` resolves to true.
+   * Aborts unfinished uploads for which `isAbandoned` resolves to true.
    * @returns number of aborted uploads
    */
-  abortUploads(isInVain: (key: string, begunAt: number) => Promise<boolean>): Promise<number>;
+  abortUploads(isAbandoned: (key: string, begunAt: number) => Promise<boolean>): Promise<number>;
   /** At most `limit` keys with the prefix. */
   list(prefix: string, limit: number): Promise<string[]>;
   /** Sorted names of folders directly below the prefix, at most `limit` of those after `after`. */

@@ -1,7 +1,7 @@
 import type { Checkpoint, RecordingFacts } from '../audio/recording.ts';
 import type { JobSpec, JobStatus } from './app-services.ts';
 
-/** A job as its row keeps it: what is large or must not outlive the job is an object of its own. */
+/** A job as in its row: members that are large or must be deleted with the job are stored as objects. */
 export type StoredSpec =
   | Extract<JobSpec, { kind: 'diarize' | 'voiceprint' }>
   | {
@@ -25,13 +25,13 @@ export type JobRecord = StoredSpec & {
   readonly error?: { readonly code: string; readonly message: string };
 };
 
-/** How long a recording is. */
+/** Length of a recording. */
 export interface IngestedLength {
   readonly shardCount: number;
   readonly durationSeconds: number;
 }
 
-/** A recording that was read as a whole. */
+/** A recording that was read completely. */
 export interface IngestedRecording extends IngestedLength {
   readonly facts: RecordingFacts;
   /** At 16 kHz; per channel if channels are separate. */
@@ -41,22 +41,22 @@ export interface IngestedRecording extends IngestedLength {
   readonly warning?: string;
 }
 
-/** How far the reading of a recording has come; stored as JSON beside the chunks. */
+/** Progress of the ingest of a recording, stored as JSON next to the chunks. */
 export interface IngestState {
   /**
-   * Counts the files that were read: one that changes under way is read again, and nothing of the one before is used.
+   * Number of earlier files: a file that changes during the read is read again, and data of the earlier one is ignored.
    */
   readonly generation: number;
-  /** Of the source (`OpenSource`). */
+  /** Identity of the source (`OpenSource`). */
   readonly identity: string;
-  /** Chunks that are stored, and where another invocation continues after them. */
+  /** Number of stored chunks, and the checkpoint from which another invocation continues after them. */
   readonly chunks: number;
   readonly checkpoint: Checkpoint;
   /** Channel that is being read, from 0, if each is read separately; `chunks` and `checkpoint` belong to it. */
   readonly channel?: number;
-  /** Of the job: shards need nothing else of it. */
+  /** Setting of the job, so that shards need not read the job. */
   readonly model: JobRecord['request']['model'];
-  /** Once it has been read as a whole. */
+  /** Set once the recording is read completely. */
   readonly recording?: IngestedRecording;
 }
 

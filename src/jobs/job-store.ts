@@ -55,7 +55,7 @@ export interface StepStart {
   readonly starts: number;
   /** Undefined if the job was deleted. */
   readonly job?: JobRecord;
-  /** Set if the last start has just died: seconds until the next one may begin. This start then does not count. */
+  /** Set if the last start has just crashed: seconds until the next one may begin. This start then does not count. */
   readonly pauseSeconds?: number;
 }
 
@@ -119,8 +119,8 @@ export interface JobIngest {
 /** The current step of a job, and its lease. */
 export interface JobSteps {
   /**
-   * Counts the start of a message's handler and sets the lease. Undefined if the message has no row: it is a leftover
-   * copy of a handled message.
+   * Counts the start of a message's handler and sets the lease. Undefined if the message has no row: it is a duplicate
+   * of a handled message.
    */
   begin(message: OutboxMessage, leaseUntil: number, now: number): Promise<StepStart | undefined>;
   /** Extends the lease of a step in work. False if its job has ended. */
@@ -210,8 +210,8 @@ export interface JobRetention {
 }
 
 /**
- * Jobs and their outbox. Every method is one transaction. It writes a state change together with the resulting messages,
- * so that a crash leaves no job without its next step.
+ * Jobs and their outbox. Every method is one transaction. It writes a state change together with the resulting
+ * messages, so that a crash leaves no job without its next step.
  */
 export interface JobStore
   extends JobReader,

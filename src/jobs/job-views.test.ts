@@ -21,7 +21,7 @@ const job = (status: JobView['status'], progress?: number): JobView => ({
   progress,
 });
 
-/** Watches a job that is in the given states one read after the other, on a clock that only sleeping moves. */
+/** Watches a job whose successive reads return `states`, on a clock that only sleeping advances. */
 async function watch(states: readonly (JobView | undefined)[], afterId = -1, maxItems = Number.POSITIVE_INFINITY) {
   let nowMs = 0;
   let reads = 0;
@@ -49,14 +49,14 @@ const run = [
 ];
 
 describe('watchJob', () => {
-  it('tells each state and each rise of the progress once, and ends with the job', async () => {
+  it('reports each status and each increase of the progress once, and ends with the job', async () => {
     const { items } = await watch([...run, job('succeeded')]);
-    const told = ['0 created', '20000 running', '20200 0.2', '20950 0.95', '21000 1', '30000 succeeded'];
-    expect(short(items)).toEqual(told);
+    const expected = ['0 created', '20000 running', '20200 0.2', '20950 0.95', '21000 1', '30000 succeeded'];
+    expect(short(items)).toEqual(expected);
     expect(FINAL_EVENT_ID).toBe(30000);
   });
 
-  it('ends when the watcher may watch no longer, before it looks again', async () => {
+  it('ends before the next read when the watcher loses its permission', async () => {
     let reads = 0;
     const read = async () => job('running', 0.1 * ++reads);
     const all = watchJob({ read, now: () => 0, sleep: async () => undefined }, -1, async () => reads < 2);
@@ -66,11 +66,11 @@ describe('watchJob', () => {
     expect(short(items)).toEqual(['20000 running', '20100 0.1', '20200 0.2']);
   });
 
-  it.each(['failed', 'canceled'] as const)('does not claim that a %s job was done', async (status) => {
+  it.each(['failed', 'canceled'] as const)('reports no full progress for a job that is %s', async (status) => {
     expect(short((await watch([job('running', 0.5), job(status)])).items).slice(-1)).toEqual([`30000 ${status}`]);
   });
 
-  it('goes on behind the event that the watcher has', async () => {
+  it('continues after the last event that the watcher has', async () => {
     expect(short((await watch([...run, job('succeeded')], 20200)).items)).toEqual([
       '20950 0.95',
       '21000 1',
@@ -83,7 +83,7 @@ describe('watchJob', () => {
     expect(short((await watch([job('running', 0.5), undefined])).items)).toEqual(['20000 running', '20500 0.5']);
   });
 
-  it('shows that it lives while nothing happens, reads less often, and ends after its time', async () => {
+  it('sends heartbeats, reads less often without changes, and ends after the maximum time', async () => {
     const { items, reads, nowMs } = await watch([job('running')]);
     const beats = short(items).filter((item) => item === 'heartbeat').length;
     expect(beats).toBeGreaterThan((0.7 * MAX_WATCH_MS) / (HEARTBEAT_MS + MAX_POLL_MS));
@@ -91,7 +91,7 @@ describe('watchJob', () => {
     expect(reads).toBeLessThan((1.1 * MAX_WATCH_MS) / MAX_POLL_MS);
   });
 
-  it('stops when nobody listens any more', async () => {
+  it('stops when the listener is gone', async () => {
     expect((await watch([job('running')], -1, 2)).items).toHaveLength(2);
   });
 });
@@ -105,16 +105,16 @@ describe('SharedReads', () => {
       await Promise.resolve();
       return ++reads;
     };
-    const ask = () => Promise.all(Array.from({ length: 100 }, () => shared.get('job', read)));
+    const readAll = () => Promise.all(Array.from({ length: 100 }, () => shared.get('job', read)));
     await shared.get('job', read);
     for (let second = 1; second <= 5; second++) {
       nowMs = second * 1000;
-      await ask();
+      await readAll();
     }
     expect(reads).toBe(6);
   });
 
-  it('does not wait for a reader that went away', async () => {
+  it('does not wait long for a read that never ends', async () => {
     let nowMs = 0;
     const shared = new SharedReads<string>(900, () => nowMs);
     await shared.get('job', async () => 'old');
@@ -125,7 +125,7 @@ describe('SharedReads', () => {
     expect(await shared.get('job', async () => 'new')).toBe('new');
   });
 
-  it('holds a bounded number of values', async () => {
+  it('keeps a bounded number of values', async () => {
     const shared = new SharedReads<number>(900, () => 0);
     for (let i = 0; i < 1001; i++) await shared.get(`job-${i}`, async () => i);
     expect(await shared.get('job-0', async () => -1)).toBe(-1);
@@ -138,7 +138,7 @@ describe('the attempt to read a recording', () => {
   const attempt = async () => attemptToRead(await world.row('ingest'), world.now)?.number;
   const begin = () => world.ports.store.begin({ step: 'ingest', jobId: world.id }, world.now + LEASE_MS, world.now);
 
-  it('is the second one while that reads, and the third one while that is waited for: it was one ahead', async () => {
+  it('counts the attempt that is running or awaited', async () => {
     await world.create();
     await begin();
     expect(await attempt()).toBeUndefined();

@@ -13,7 +13,8 @@ export interface CursorPort {
 }
 
 /**
- * A page of an account's jobs, newest first. A page begins after a job, not at an index, so that new jobs shift no page.
+ * A page of an account's jobs, newest first. A page begins after a job, not at an index, so that new jobs shift no
+ * page.
  */
 export async function listJobs(
   store: JobLists,
@@ -39,7 +40,7 @@ export async function listJobs(
  */
 export function attemptToRead(row: OutboxRow | undefined, now: number): JobView['attempt'] {
   if (!row) return undefined;
-  // A step in work is also due in the future, in case it dies; a message in a queue has a longer lease.
+  // A step in work is also due in the future, in case it crashes; a message in a queue has a longer lease.
   const isWaiting = row.dueAt > now && row.leaseUntil - row.dueAt > LEASE_MS;
   // `starts` does not yet count the attempt that the step waits for.
   const number = isWaiting ? row.starts + 1 : row.starts;
@@ -61,7 +62,7 @@ const STATE_RANK = { created: 0, pending: 1, running: 2, succeeded: 3, failed: 3
 export const FINAL_EVENT_ID = STATE_RANK.succeeded * STATE_STEP;
 
 export interface WatchDependencies {
-  /** The job as it is now; undefined when it is gone. */
+  /** The current job; undefined if it was deleted. */
   readonly read: () => Promise<JobView | undefined>;
   readonly now: () => number;
   readonly sleep: (ms: number) => Promise<void>;

@@ -3,11 +3,11 @@ import { NOW, useJobs } from '../../test/helpers/job-world.ts';
 import { JobGone, keepLease } from './dispatch.ts';
 import type { JobPorts } from './job-ports.ts';
 
-/** On a real database. The ten seconds between renewals are told by hand, all else goes by the machine's clock. */
+/** Uses a real database. Only the interval between renewals uses fake timers. */
 const world = useJobs();
-/** A busy machine takes its time. */
-const SOON = { timeout: 10_000 };
-/** The leases that have been set. */
+/** Generous, because the machine may be busy. */
+const POLLING = { timeout: 10_000 };
+/** Ends of the renewed leases, milliseconds since the Unix epoch. */
 let leases: number[];
 let ports: JobPorts;
 beforeEach(async () => {
@@ -37,7 +37,7 @@ const end = (how: string) =>
     ? world.ports.store.remove(world.accountId, world.id, world.now)
     : world.ports.store.cancel(world.id, { code: 'canceled', message: 'x' }, world.now);
 
-/** Work that waits until it is told to end. */
+/** Work that ends when `finish` is called. */
 function waiting() {
   let finish = (_result: string) => {};
   const result = new Promise<string>((done) => {
@@ -52,13 +52,13 @@ function waiting() {
   return { kept, finish, signal: () => signals[0]! };
 }
 
-it('the lease of a step does not run out while its source stalls: the step was sent again beside itself', async () => {
+it('renews the lease of a step every ten seconds while its source stalls', async () => {
   const { kept, finish, signal } = waiting();
   const expected: number[] = [];
   for (let renewals = 1; renewals <= 9; renewals++) {
     pass(10_000);
     expected.push(NOW + renewals * 10_000 + 60_000);
-    await expect.poll(() => leases, SOON).toEqual(expected);
+    await expect.poll(() => leases, POLLING).toEqual(expected);
     expect(await world.row('analyse')).toMatchObject({ leaseUntil: expected.at(-1) });
   }
   expect(signal().aborted).toBe(false);
@@ -70,36 +70,33 @@ it('the lease of a step does not run out while its source stalls: the step was s
   expect(leases).toEqual(expected);
 });
 
-it.each(['canceled', 'deleted'])(
-  'work whose job was %s is told that nobody waits for it: a download went on to its end',
-  async (how) => {
-    const { kept, signal } = waiting();
-    pass(10_000);
-    await expect.poll(() => leases, SOON).toEqual([NOW + 70_000]);
-    expect(signal().aborted).toBe(false);
-    await end(how);
-    pass(10_000);
-    await expect(kept).rejects.toBeInstanceOf(JobGone);
-    expect(signal().aborted).toBe(true);
-    expect([leases, vi.getTimerCount()]).toEqual([[NOW + 70_000], 0]);
-  },
-);
+it.each(['canceled', 'deleted'])('aborts the work of a job that was %s', async (how) => {
+  const { kept, signal } = waiting();
+  pass(10_000);
+  await expect.poll(() => leases, POLLING).toEqual([NOW + 70_000]);
+  expect(signal().aborted).toBe(false);
+  await end(how);
+  pass(10_000);
+  await expect(kept).rejects.toBeInstanceOf(JobGone);
+  expect(signal().aborted).toBe(true);
+  expect([leases, vi.getTimerCount()]).toEqual([[NOW + 70_000], 0]);
+});
 
-it('a look at the job that fails does not end the work', async () => {
+it('continues the work when one renewal fails', async () => {
   const { keep } = ports.store;
-  let isAway = true;
+  let isDatabaseDown = true;
   ports = {
     ...ports,
     store: {
       ...ports.store,
-      keep: (...args) => (isAway ? Promise.reject(new Error('D1_ERROR: overloaded')) : keep(...args)),
+      keep: (...args) => (isDatabaseDown ? Promise.reject(new Error('D1_ERROR: overloaded')) : keep(...args)),
     },
   };
   const { kept, finish } = waiting();
   pass(10_000);
-  isAway = false;
+  isDatabaseDown = false;
   pass(10_000);
-  await expect.poll(() => leases, SOON).toEqual([NOW + 80_000]);
+  await expect.poll(() => leases, POLLING).toEqual([NOW + 80_000]);
   finish('read');
   expect(await kept).toBe('read');
 });

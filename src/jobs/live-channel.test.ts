@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { LevelSession } from '../../test/helpers/level-session.ts';
 import { frameOf, type Received, turnFaults } from '../../test/helpers/live-client.ts';
 import type { LiveSession } from '../live/live-session.ts';
-import { type ChannelEnd, type Kept, LiveChannel } from './live-channel.ts';
+import { type ChannelEnd, type ChannelSnapshot, LiveChannel } from './live-channel.ts';
 import { type AudioFormat, LiveInput } from './live-frames.ts';
 import { LiveLoad } from './live-load.ts';
 import { MAX_CORRECTION_BYTES, MAX_FRAME_BYTES, MAX_SENT_BYTES } from './live-ports.ts';
@@ -17,7 +17,7 @@ const noResampler = {
 };
 const END = '{"type":"end_of_stream"}';
 const audio = (value: number) => frameOf(value).buffer as ArrayBuffer;
-const turn = () => new Promise<void>((wake) => setImmediate(wake));
+const tick = () => new Promise<void>((wake) => setImmediate(wake));
 
 interface Options {
   readonly openSession?: () => Promise<LiveSession>;
@@ -26,13 +26,13 @@ interface Options {
 }
 
 function channelOf({
-  openSession = async () => new LevelSession(turn),
+  openSession = async () => new LevelSession(tick),
   maxMs = 3_600_000,
   format = FORMAT,
 }: Options = {}) {
   const received: Received[] = [];
   const ends: ChannelEnd[] = [];
-  const troubles: unknown[] = [];
+  const errors: unknown[] = [];
   const clock = { now: 0 };
   const ports = {
     openSession,
@@ -40,19 +40,19 @@ function channelOf({
     maxMs,
     send: (text: string) => received.push(JSON.parse(text)),
     end: async (end: ChannelEnd) => void ends.push(end),
-    onTrouble: (error: unknown) => troubles.push(error),
+    onError: (error: unknown) => errors.push(error),
     now: () => clock.now,
     load: new LiveLoad(),
   };
   const channel = new LiveChannel(ports, new LiveInput(16_000, noResampler));
-  return { channel, ports, received, ends, troubles, clock };
+  return { channel, ports, received, ends, errors, clock };
 }
 
 const texts = (received: readonly Received[]) =>
   received.map(({ type, message, data }) => message ?? `${type.slice(20)} ${data?.speaker} ${data?.timestamp}`);
 
 describe('LiveChannel', () => {
-  it('tells turns while they come, closes what is open at the end, and ends once', async () => {
+  it('sends turns as they come, closes open turns at the end, and ends once', async () => {
     const { channel, received, ends } = channelOf();
     for (const value of [0, 0.1, 0.1, 0.2]) await channel.receive(audio(value));
     expect(texts(received)).toEqual(['start SPEAKER_00 0.1', 'end SPEAKER_00 0.3', 'start SPEAKER_01 0.3']);
@@ -93,12 +93,12 @@ describe('LiveChannel', () => {
     it('continues after a suspension in the middle of a frame', async () => {
       const { channel, ports } = channelOf({ format });
       await channel.receive(bytes(LOUD, 2400).buffer);
-      const kept = await channel.suspend();
-      const next = new LiveChannel(ports, new LiveInput(16_000, noResampler), kept?.state);
+      const snapshot = await channel.suspend();
+      const next = new LiveChannel(ports, new LiveInput(16_000, noResampler), snapshot?.state);
       await next.receive(bytes(LOUD, 800).buffer);
       expect(next.receivedFrames).toBe(2);
       // A client that resumes a stream sends whole frames.
-      const resumed = new LiveChannel(ports, new LiveInput(16_000, noResampler), kept?.state, 0);
+      const resumed = new LiveChannel(ports, new LiveInput(16_000, noResampler), snapshot?.state, 0);
       await resumed.receive(bytes(LOUD, 800).buffer);
       expect(resumed.receivedFrames).toBe(1);
     });
@@ -129,10 +129,10 @@ describe('LiveChannel', () => {
     });
   });
 
-  it('processes frames in order, one at a time, though they come at once', async () => {
-    const { channel, received, ends, troubles } = channelOf();
+  it('processes frames that arrive at once in order, one at a time', async () => {
+    const { channel, received, ends, errors } = channelOf();
     await Promise.all([0.1, 0, 0.2, 0, 0.3].map((value) => channel.receive(audio(value))).concat(channel.receive(END)));
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
     expect(texts(received).filter((text) => text.startsWith('start'))).toEqual([
       'start SPEAKER_00 0',
       'start SPEAKER_01 0.2',
@@ -141,7 +141,7 @@ describe('LiveChannel', () => {
     expect(ends[0]).toMatchObject({ status: 'done', receivedSeconds: 0.5 });
   });
 
-  it('says match on starts alone, and only where the session does', async () => {
+  it('sends `match` only with starts for which the session has one', async () => {
     const session = new LevelSession();
     const push = session.push.bind(session);
     session.push = async (samples) => (await push(samples)).map((event) => ({ ...event, match: 'Ann' }));
@@ -153,7 +153,7 @@ describe('LiveChannel', () => {
     ]);
   });
 
-  it('tells corrections, and no more of them once they were too many', async () => {
+  it('sends corrections until their total size exceeds the limit', async () => {
     const session = new LevelSession();
     const push = session.push.bind(session);
     const change = { startSeconds: 0, endSeconds: 0.1, from: 0, to: 1 };
@@ -166,8 +166,8 @@ describe('LiveChannel', () => {
     const changes = Array(2000).fill({ start: 0, end: 0.1, from: 'SPEAKER_00', to: 'SPEAKER_01' });
     expect(received.at(-1)).toEqual({ type: 'diarization_speaker_correction', data: { changes } });
     const bytes = JSON.stringify(received.at(-1)).length;
-    const kept = (await channel.suspend())!;
-    const second = new LiveChannel(ports, new LiveInput(16_000, noResampler), kept.state);
+    const snapshot = (await channel.suspend())!;
+    const second = new LiveChannel(ports, new LiveInput(16_000, noResampler), snapshot.state);
     for (let i = 0; i < 30; i++) await second.receive(audio(i % 2 ? 0 : 0.1));
     const corrections = received.filter(({ type }) => type === 'diarization_speaker_correction');
     expect(corrections).toHaveLength(Math.floor(MAX_CORRECTION_BYTES / bytes) + 1);
@@ -175,7 +175,7 @@ describe('LiveChannel', () => {
     expect(ends).toEqual([]);
   });
 
-  it('holds five seconds of audio that waits, and no more', async () => {
+  it('queues at most five seconds of audio', async () => {
     const { channel, received, ends } = channelOf();
     const processed = Array.from({ length: 51 }, () => channel.receive(audio(0.1)));
     expect(received).toEqual([{ type: 'error', message: expect.stringContaining('more than 5 s') }]);
@@ -184,23 +184,23 @@ describe('LiveChannel', () => {
     expect(ends).toEqual([expect.objectContaining({ status: 'done', closeCode: 1008, receivedSeconds: 5 })]);
   });
 
-  /** A session that processes nothing before it is told to. */
+  /** A session that processes nothing until `resume` is called. */
   const slowSession = () => {
     const session = new LevelSession();
     const push = session.push.bind(session);
-    let goOn = () => {};
-    const waits = new Promise<void>((done) => {
-      goOn = done;
+    let resume = () => {};
+    const isResumed = new Promise<void>((done) => {
+      resume = done;
     });
     session.push = async (samples) => {
-      await waits;
+      await isResumed;
       return push(samples);
     };
-    return { openSession: async () => session, goOn: () => goOn() };
+    return { openSession: async () => session, resume: () => resume() };
   };
 
-  it('holds more than five seconds of a client in real time, whose audio waits for our sake, and goes on', async () => {
-    const { openSession, goOn } = slowSession();
+  it('queues more than five seconds from a client in real time while the service is slow', async () => {
+    const { openSession, resume } = slowSession();
     const { channel, ports, received, ends, clock } = channelOf({ openSession });
     for (let frame = 0; frame < 300; frame++) {
       clock.now = 100 * frame;
@@ -208,29 +208,29 @@ describe('LiveChannel', () => {
     }
     expect(received).toEqual([]);
     expect(ports.load.isOverloaded(clock.now)).toBe(false);
-    goOn();
+    resume();
     await channel.receive(audio(0));
     expect(texts(received)).toEqual(['start SPEAKER_00 0', 'end SPEAKER_00 30']);
     expect(ends).toEqual([]);
-    // Frames that waited for half a minute.
+    // Frames waited for half a minute.
     expect(ports.load.isOverloaded(clock.now)).toBe(true);
     expect(ports.load.waitingBytes(clock.now)).toBe(0);
   });
 
-  it('ends as an error where it is too slow for a client in real time, and with 1008 where the client is ahead', async () => {
+  it('ends with 1011 if the service is too slow, with 1008 if the client is too fast', async () => {
     for (const [everyMs, end] of [
       [100, { status: 'error', closeCode: 1011, frames: 750 }],
       [40, { status: 'done', closeCode: 1008, frames: 50 }],
     ] as const) {
-      const { openSession, goOn } = slowSession();
+      const { openSession, resume } = slowSession();
       const { channel, received, ends, clock } = channelOf({ openSession });
-      // Something is processed all the same: half of real time.
+      // More frames arrive than the queue may hold.
       for (let frame = 0; frame < 1000; frame++) {
         clock.now = everyMs * frame;
         void channel.receive(audio(0.1));
       }
       expect(received).toEqual([{ type: 'error', message: expect.any(String) }]);
-      goOn();
+      resume();
       await channel.receive(audio(0));
       expect(ends).toEqual([expect.objectContaining({ status: end.status, closeCode: end.closeCode })]);
       expect(channel.receivedFrames).toBeLessThanOrEqual(end.frames);
@@ -238,74 +238,74 @@ describe('LiveChannel', () => {
     }
   });
 
-  it('takes at once what a network, or the thread, held up: the client is not ahead of real time', async () => {
-    const { openSession, goOn } = slowSession();
+  it('accepts a burst of frames that the network or the thread delayed', async () => {
+    const { openSession, resume } = slowSession();
     const { channel, received, ends, clock } = channelOf({ openSession });
     void channel.receive(audio(0.1));
     clock.now = 20_000;
     for (let frame = 0; frame < 199; frame++) void channel.receive(audio(0.1));
     expect(received).toEqual([]);
-    // What goes beyond is.
+    // Further frames are ahead of real time.
     for (let frame = 0; frame < 250; frame++) void channel.receive(audio(0.1));
-    goOn();
+    resume();
     await channel.receive(audio(0));
     expect(ends).toEqual([expect.objectContaining({ status: 'done', closeCode: 1008 })]);
     expect(channel.receivedFrames).toBeGreaterThanOrEqual(400);
   });
 
-  it('takes at once what a client missed while its stream was without a connection', async () => {
-    const { openSession, goOn } = slowSession();
+  it('accepts a burst of the frames that a client could not send while disconnected', async () => {
+    const { openSession, resume } = slowSession();
     const { ports, ends, clock } = channelOf();
     const state = (await channelOf().channel.suspend())!.state;
     clock.now = 40_000;
     const resumed = new LiveChannel({ ...ports, openSession }, new LiveInput(16_000, noResampler), state, 0);
     for (let frame = 0; frame < 400; frame++) void resumed.receive(audio(0.1));
-    goOn();
+    resume();
     await resumed.receive(audio(0));
     expect(resumed.receivedFrames).toBe(401);
     expect(ends).toEqual([]);
     expect(ports.load.isOverloaded(clock.now)).toBe(false);
   });
 
-  it('is kept after every ten seconds that were processed, and goes on from there with the same events', async () => {
+  it('is kept after each ten processed seconds, and resumes with the same events', async () => {
     const values = Array.from({ length: 350 }, (_, frame) => [0, 0.1, 0.2][Math.floor(frame / 7) % 3]!);
     const plain = channelOf();
     for (const value of values) await plain.channel.receive(audio(value));
     const { ports, received } = channelOf();
-    const kepts: { kept: Kept; told: number }[] = [];
-    const keep = async (kept: Kept) => void kepts.push({ kept, told: received.length });
+    const snapshots: { snapshot: ChannelSnapshot; sentMessages: number }[] = [];
+    const keep = async (snapshot: ChannelSnapshot) => void snapshots.push({ snapshot, sentMessages: received.length });
     const first = new LiveChannel({ ...ports, keep }, new LiveInput(16_000, noResampler));
     await Promise.all(values.slice(0, 40).map((value) => first.receive(audio(value))));
     for (const value of values.slice(40)) await first.receive(audio(value));
-    expect(kepts.map(({ kept }) => kept.state.receivedFrames)).toEqual([100, 200, 300]);
-    for (const { kept, told } of kepts) {
-      const before = received.slice(0, told);
-      const openSession = async () => new LevelSession(turn, kept.session);
+    expect(snapshots.map(({ snapshot }) => snapshot.state.receivedFrames)).toEqual([100, 200, 300]);
+    for (const { snapshot, sentMessages } of snapshots) {
+      const before = received.slice(0, sentMessages);
+      const openSession = async () => new LevelSession(tick, snapshot.session);
       const second = channelOf();
       const resumed = new LiveChannel(
         { ...second.ports, openSession },
         new LiveInput(16_000, noResampler),
-        kept.state,
+        snapshot.state,
         0,
       );
-      for (const value of values.slice(kept.state.receivedFrames)) await resumed.receive(audio(value));
+      for (const value of values.slice(snapshot.state.receivedFrames)) await resumed.receive(audio(value));
       expect([...before, ...second.received]).toEqual(plain.received);
     }
   });
 
-  it('says nothing any more once it is abandoned, whatever it was at', async () => {
-    const { openSession, goOn } = slowSession();
+  it('sends nothing once it is abandoned, even while it processes frames', async () => {
+    const { openSession, resume } = slowSession();
     const { channel, received, ends } = channelOf({ openSession });
     const processed = Promise.all([0.1, 0, 0.2].map((value) => channel.receive(audio(value))));
-    await turn();
+    await tick();
     channel.abandon();
-    goOn();
+    resume();
     await processed;
     await channel.outOfCredit();
     expect([received, ends]).toEqual([[], []]);
   });
 
-  it('ends with a word when the credit is used up', async () => {
+  it('sends the reason and ends when the credit is used up', async () => {
     const { channel, received, ends } = channelOf();
     await channel.receive(audio(0.1));
     await channel.outOfCredit();
@@ -313,13 +313,13 @@ describe('LiveChannel', () => {
     expect(ends).toEqual([expect.objectContaining({ status: 'done', closeCode: 1008, receivedSeconds: 0.1 })]);
   });
 
-  it('counts what is sent as unread, and ends when that is too much', async () => {
+  it('ends when the messages sent exceed their limit', async () => {
     const { channel, received, ends } = channelOf();
     const bytes = JSON.stringify({ type: 'error', message: 'Unknown message' }).length;
     const limit = Math.floor(MAX_SENT_BYTES / bytes);
     await channel.receive(audio(0));
     for (let i = 0; i < limit; i++) void channel.receive('?');
-    await turn();
+    await tick();
     expect(ends).toEqual([]);
     await channel.receive('?');
     expect(ends).toEqual([expect.objectContaining({ closeCode: 1008 })]);
@@ -327,7 +327,7 @@ describe('LiveChannel', () => {
     expect(received).toHaveLength(limit + 2);
   });
 
-  it('lets a client that reads go on whose every frame and text is faulty: it was closed as one that does not', async () => {
+  it('continues for hours although every frame and text is faulty', async () => {
     const { channel, received, ends } = channelOf({ maxMs: 3 * 3_600_000 });
     const seconds = 2 * 3600;
     for (let i = 0; i < 10 * seconds; i++) {
@@ -338,38 +338,38 @@ describe('LiveChannel', () => {
     const bytes = received.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
     expect(bytes).toBeLessThan(MAX_SENT_BYTES / 2);
     for (const text of ['Unknown message', 'Chunk with a value that is not finite, taken as silence']) {
-      const told = texts(received).filter((message) => message === text).length;
-      expect(told).toBeGreaterThan(seconds);
+      const reports = texts(received).filter((message) => message === text).length;
+      expect(reports).toBeGreaterThan(seconds);
     }
   });
 
-  it('works off what comes in the very moment in which it has nothing left to do', async () => {
-    for (const what of [END, audio(0)]) {
-      for (let moments = 0; moments < 12; moments++) {
+  it('processes a message that arrives just when a run ends', async () => {
+    for (const message of [END, audio(0)]) {
+      for (let ticks = 0; ticks < 12; ticks++) {
         const { channel, ports, received } = channelOf();
         const { send } = ports;
         let late: Promise<void> | undefined;
         ports.send = (text) => {
-          let moment = Promise.resolve();
-          for (let i = 0; i < moments; i++) moment = moment.then(() => {});
-          late ??= moment.then(() => channel.receive(what));
+          let delay = Promise.resolve();
+          for (let i = 0; i < ticks; i++) delay = delay.then(() => {});
+          late ??= delay.then(() => channel.receive(message));
           return send(text);
         };
         await channel.receive(audio(0.1));
-        await Promise.all([late, turn(), turn()]);
+        await Promise.all([late, tick(), tick()]);
         expect(texts(received)).toEqual(['start SPEAKER_00 0', 'end SPEAKER_00 0.1']);
       }
     }
   });
 
-  it('flushes and ends with 1000 at the length limit', async () => {
+  it('flushes and ends with 1000 at the limit of audio', async () => {
     const { channel, received, ends } = channelOf({ maxMs: 1000 });
     for (let i = 0; i < 15; i++) await channel.receive(audio(0.1));
     expect(texts(received)).toEqual(['start SPEAKER_00 0', 'end SPEAKER_00 1']);
     expect(ends).toEqual([{ status: 'done', closeCode: 1000, closeReason: 'length limit', receivedSeconds: 1 }]);
   });
 
-  it('flushes and ends with 1000 when it has lasted too long', async () => {
+  it('flushes and ends with 1000 at the time limit', async () => {
     const { channel, received, ends } = channelOf();
     for (let i = 0; i < 5; i++) await channel.receive(audio(0.1));
     await channel.outlast();
@@ -378,26 +378,26 @@ describe('LiveChannel', () => {
     expect(ends).toEqual([{ status: 'done', closeCode: 1000, closeReason: 'time limit', receivedSeconds: 0.5 }]);
   });
 
-  it('ends as an error when the session fails, with its turns closed', async () => {
+  it('closes open turns and ends with 1011 when the session fails', async () => {
     const session = new LevelSession();
-    const { channel, received, ends, troubles } = channelOf({ openSession: async () => session });
+    const { channel, received, ends, errors } = channelOf({ openSession: async () => session });
     await channel.receive(audio(0.1));
     session.push = () => Promise.reject(new Error('out of luck: secret'));
     await channel.receive(audio(0.1));
     expect(received.at(1)).toEqual({ type: 'error', message: expect.not.stringContaining('luck') });
     expect(turnFaults(received)).toEqual([]);
     expect(ends).toEqual([expect.objectContaining({ status: 'error', closeCode: 1011 })]);
-    expect(troubles).toHaveLength(1);
+    expect(errors).toHaveLength(1);
   });
 
-  it('ends as an error when there is no session', async () => {
+  it('ends with 1011 when the session cannot be opened', async () => {
     const { channel, ends } = channelOf({ openSession: () => Promise.reject(new Error('no model')) });
     await channel.open();
     await channel.receive(audio(0.1));
     expect(ends).toEqual([expect.objectContaining({ status: 'error', closeCode: 1011, receivedSeconds: 0 })]);
   });
 
-  it('goes on from what was kept, as if nothing had been', async () => {
+  it('continues from a snapshot with the same events as without a break', async () => {
     const values = [0.1, 0.1, 0, 0.2, 0.2, 0.2, 0];
     const plain = channelOf();
     for (const value of values) await plain.channel.receive(audio(value));
@@ -405,9 +405,9 @@ describe('LiveChannel', () => {
     for (let cut = 0; cut <= values.length; cut++) {
       const { channel, ports, received, ends } = channelOf();
       for (const value of values.slice(0, cut)) await channel.receive(audio(value));
-      const kept = (await channel.suspend())!;
-      const openSession = async () => new LevelSession(turn, kept.session);
-      const second = new LiveChannel({ ...ports, openSession }, new LiveInput(16_000, noResampler), kept.state);
+      const snapshot = (await channel.suspend())!;
+      const openSession = async () => new LevelSession(tick, snapshot.session);
+      const second = new LiveChannel({ ...ports, openSession }, new LiveInput(16_000, noResampler), snapshot.state);
       for (const value of values.slice(cut)) await second.receive(audio(value));
       await second.receive(END);
       expect(received).toEqual(plain.received);
@@ -415,7 +415,7 @@ describe('LiveChannel', () => {
     }
   });
 
-  it('remembers beyond its isolate who talks and how much was sent', async () => {
+  it('keeps open speakers and sent bytes in its snapshot', async () => {
     const { channel, ports, received, ends } = channelOf();
     await channel.receive(audio(0.1));
     const { state } = (await channel.suspend())!;
@@ -430,7 +430,7 @@ describe('LiveChannel', () => {
     expect(ends.at(-1)).toMatchObject({ closeCode: 1008 });
   });
 
-  it('cannot be suspended while there is work', async () => {
+  it('cannot be suspended while frames are processed', async () => {
     const { channel } = channelOf();
     const processed = channel.receive(audio(0.1));
     expect(await channel.suspend()).toBeUndefined();
@@ -440,7 +440,7 @@ describe('LiveChannel', () => {
     expect(await channel.suspend()).toBeUndefined();
   });
 
-  it('keeps turns whole whatever a client does', async () => {
+  it('sends complete turns and ends once for any input of a client', async () => {
     const step = fc.oneof(
       {
         weight: 8,
@@ -453,11 +453,11 @@ describe('LiveChannel', () => {
     );
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 120, size: 'max' }), fc.boolean(), async (steps, isFailing) => {
-        const session = new LevelSession(turn);
+        const session = new LevelSession(tick);
         if (isFailing) session.finish = () => Promise.reject(new Error('failed at the end'));
         const { channel, received, ends } = channelOf({ openSession: async () => session, maxMs: 8000 });
         for (const message of steps) {
-          if (message === 'wait') await turn();
+          if (message === 'wait') await tick();
           else if (message === 'idle') void channel.idle(60_000);
           else if (message === 'gone') void channel.disconnected();
           else void channel.receive(message);
@@ -466,10 +466,10 @@ describe('LiveChannel', () => {
         expect(turnFaults(received)).toEqual([]);
         expect(ends).toHaveLength(1);
         expect(ends[0].receivedSeconds).toBe(channel.receivedFrames / 10);
-        const told = received.length;
+        const sentMessages = received.length;
         await channel.receive(audio(0.1));
         await channel.receive('?');
-        expect(received).toHaveLength(told);
+        expect(received).toHaveLength(sentMessages);
       }),
       { numRuns: 300 },
     );

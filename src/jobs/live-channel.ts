@@ -33,7 +33,7 @@ import {
 } from './live-ports.ts';
 
 /** WebSocket close codes (RFC 6455 §7.4.1). */
-export const CLOSE = { normal: 1000, policy: 1008, tooBig: 1009, trouble: 1011 } as const;
+export const CLOSE = { normal: 1000, policy: 1008, tooBig: 1009, internalError: 1011 } as const;
 
 /** How a connection ends. */
 export interface ChannelEnd extends LiveOutcome {
@@ -54,7 +54,7 @@ export interface ChannelState {
 }
 
 /** Snapshot from which a stream can continue. */
-export interface Kept {
+export interface ChannelSnapshot {
   readonly state: ChannelState;
   readonly session: Uint8Array;
 }
@@ -68,9 +68,9 @@ export interface ChannelPorts {
   readonly send: (text: string) => void;
   /** Stores the end of the stream and closes the connection. Called once, after the last message was sent. */
   readonly end: (end: ChannelEnd) => Promise<void>;
-  readonly onTrouble: (error: unknown) => void;
+  readonly onError: (error: unknown) => void;
   /** Set for a resumable stream. Called after each 10 s of processed audio; processing waits for it. */
-  readonly keep?: (kept: Kept) => Promise<void>;
+  readonly keep?: (snapshot: ChannelSnapshot) => Promise<void>;
   readonly now: () => number;
   readonly load: LiveLoad;
 }
@@ -80,7 +80,7 @@ interface Waiting extends FrameTimes {
 }
 
 /** State of a new stream. */
-const BEGINNING: Omit<ChannelState, 'input'> = {
+const INITIAL_STATE: Omit<ChannelState, 'input'> = {
   receivedFrames: 0,
   sentBytes: 0,
   correctionBytes: 0,
@@ -115,7 +115,7 @@ export class LiveChannel {
   constructor(
     private readonly ports: ChannelPorts,
     private readonly input: LiveInput,
-    state: Omit<ChannelState, 'input'> = BEGINNING,
+    state: Omit<ChannelState, 'input'> = INITIAL_STATE,
     /** When the last frame in `state` arrived, for a stream that is resumed; milliseconds since the Unix epoch. */
     resumedFrom?: number,
   ) {
@@ -163,7 +163,7 @@ export class LiveChannel {
     return this.#run();
   }
 
-  /** The connection has reached its maximum duration, whatever the amount of audio. */
+  /** The connection has reached its maximum duration, regardless of the amount of audio. */
   outlast(): Promise<void> {
     this.#end('done', CLOSE.normal, 'time limit');
     return this.#run();
@@ -208,16 +208,16 @@ export class LiveChannel {
   }
 
   /** Snapshot from which this isolate or another can continue; undefined while frames are being processed. */
-  async suspend(): Promise<Kept | undefined> {
+  async suspend(): Promise<ChannelSnapshot | undefined> {
     if (this.#isBusy()) return undefined;
     const session = await this.#session();
     if (this.#isBusy()) return undefined;
     this.input.suspend();
-    return this.#kept(session);
+    return this.#snapshot(session);
   }
 
   /** Snapshot of the processed frames, without those in the queue. */
-  #kept(session: LiveSession): Kept {
+  #snapshot(session: LiveSession): ChannelSnapshot {
     this.#keptFrames = this.#processedFrames();
     const state = {
       receivedFrames: this.#keptFrames,
@@ -301,8 +301,8 @@ export class LiveChannel {
     }
     const isFull = (this.#queue.length + 1) * FRAME_MS > MAX_LATE_BACKLOG_MS;
     if (!isFull && this.ports.load.waitingBytes(now) < MAX_WAITING_BYTES) return false;
-    this.ports.onTrouble(new Error(`overloaded: ${this.#queue.length} frames wait`));
-    this.#end('error', CLOSE.trouble, 'overloaded');
+    this.ports.onError(new Error(`overloaded: ${this.#queue.length} frames wait`));
+    this.#end('error', CLOSE.internalError, 'overloaded');
     this.#dropQueue();
     this.#sendError('The service is overloaded; the stream has ended and is not billed');
     return true;
@@ -350,7 +350,7 @@ export class LiveChannel {
         // The queue may have been dropped meanwhile.
         if (this.#queue[0] === frame) this.#done(frame);
         const isKeepDue = this.#processedFrames() - this.#keptFrames >= RESUME_EVERY_MS / FRAME_MS;
-        if (isKeepDue && !this.#ending && !this.#ended) await this.ports.keep?.(this.#kept(session));
+        if (isKeepDue && !this.#ending && !this.#ended) await this.ports.keep?.(this.#snapshot(session));
       }
       if (this.#ended) return true;
       if (!this.#ending) return false;
@@ -372,8 +372,8 @@ export class LiveChannel {
   }
 
   #fail(error: unknown): void {
-    this.ports.onTrouble(error);
-    this.#ending = { status: 'error', closeCode: CLOSE.trouble, closeReason: 'internal error' };
+    this.ports.onError(error);
+    this.#ending = { status: 'error', closeCode: CLOSE.internalError, closeReason: 'internal error' };
     this.#dropQueue();
     this.#sendError('The service failed; the stream has ended');
     for (const speaker of this.#openSpeakers) {

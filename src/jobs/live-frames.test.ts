@@ -3,7 +3,7 @@ import { audioPorts, random } from '../../test/helpers/audio.ts';
 import { ENCODINGS, SAMPLE_RATES_HZ } from '../contract/live.ts';
 import { decodeFrame, frameBytes, LiveInput } from './live-frames.ts';
 
-it('wants 100 ms in every encoding and rate, to the byte', () => {
+it('accepts frames of exactly 100 ms in every encoding and rate', () => {
   const sizes = ENCODINGS.map((encoding) =>
     SAMPLE_RATES_HZ.map((sampleRateHz) => frameBytes({ sampleRateHz, encoding })),
   );
@@ -40,7 +40,7 @@ it('reads µ-law as parts of full scale', () => {
   expect([...samples.subarray(0, 4)]).toEqual([-32_124 / 32_768, 32_124 / 32_768, -0, 0]);
 });
 
-it('clips what is too loud and silences what is no number', () => {
+it('clips values outside −1…1 and silences frames with NaN or infinity', () => {
   const format = { sampleRateHz: 8000, encoding: 'pcm_f32le' } as const;
   const loud = decodeFrame(new Float32Array(800).fill(-3e38).buffer, format)!;
   expect(new Set(loud.samples)).toEqual(new Set([-1]));
@@ -62,8 +62,7 @@ function noise(count: number): Float32Array {
 }
 
 /**
- * All that comes out for `samples`, sent in frames; suspended and taken up again by another input at every frame that
- * is told.
+ * Output for `samples`, pushed in frames. Before each frame for which `isSuspended` is true, another input continues.
  */
 function convert(rateHz: number, samples: Float32Array, isSuspended: (frame: number) => boolean): number[] {
   const frameSamples = rateHz / 10;
@@ -80,20 +79,20 @@ function convert(rateHz: number, samples: Float32Array, isSuspended: (frame: num
 describe.each(SAMPLE_RATES_HZ)('at %i Hz', (rateHz) => {
   const samples = noise(rateHz * SECONDS);
 
-  it('gives 16,000 samples a second, the same however often it was suspended', () => {
-    const undisturbed = convert(rateHz, samples, () => false);
-    expect(undisturbed).toHaveLength(16_000 * SECONDS);
-    expect(convert(rateHz, samples, () => true)).toEqual(undisturbed);
-    expect(convert(rateHz, samples, (frame) => frame % 7 === 3)).toEqual(undisturbed);
+  it('gives 16,000 samples per second, unchanged by suspensions', () => {
+    const continuous = convert(rateHz, samples, () => false);
+    expect(continuous).toHaveLength(16_000 * SECONDS);
+    expect(convert(rateHz, samples, () => true)).toEqual(continuous);
+    expect(convert(rateHz, samples, (frame) => frame % 7 === 3)).toEqual(continuous);
   });
 
-  it('keeps only what outputs to come look at', () => {
+  it('keeps only the input samples that later outputs need', () => {
     const input = new LiveInput(rateHz, resampler);
     for (let at = 0; at < samples.length; at += rateHz / 10) input.push(samples.subarray(at, at + rateHz / 10));
     expect(input.suspend().tail.length).toBeLessThan(rateHz / 50);
   });
 
-  it('gives 1600 samples for each frame of 100 ms: some were missing, and every look waited for the frame behind', () => {
+  it('gives 1600 samples for each frame of 100 ms', () => {
     const input = new LiveInput(rateHz, resampler);
     for (let at = 0; at < samples.length; at += rateHz / 10) {
       expect(input.push(samples.subarray(at, at + rateHz / 10))).toHaveLength(1600);
@@ -101,7 +100,7 @@ describe.each(SAMPLE_RATES_HZ)('at %i Hz', (rateHz) => {
     input.suspend();
   });
 
-  it('is late by less than 5 ms', () => {
+  it('delays the signal by less than 5 ms', () => {
     const step = Float32Array.from({ length: rateHz }, (_, i) => (i < rateHz / 2 ? 0 : 0.5));
     const out = convert(rateHz, step, () => false);
     const lateSamples = out.findIndex((value) => value > 0.25) - 8000;

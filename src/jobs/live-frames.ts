@@ -93,7 +93,7 @@ export class FrameJoiner {
 }
 
 const SESSION_RATE_HZ = 16_000;
-const NOTHING = new Float32Array(0);
+const NO_SAMPLES = new Float32Array(0);
 
 /** State of a `LiveInput`, from which another one continues. */
 export interface InputState {
@@ -117,7 +117,7 @@ export class LiveInput {
   constructor(
     private readonly rateHz: number,
     private readonly resamplers: ResamplerPort,
-    state: InputState = { receivedSamples: 0, returnedSamples: 0, tail: NOTHING },
+    state: InputState = { receivedSamples: 0, returnedSamples: 0, tail: NO_SAMPLES },
   ) {
     this.#received = state.receivedSamples;
     this.#returned = state.returnedSamples;

@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
 import { LagMeter, LiveLoad } from './live-load.ts';
 
-/** So many streams whose frames have been due for so long, for some seconds. */
+/** Notes `seconds` of frames of all streams with this lag. @returns the time after them */
 function run(load: LiveLoad, from: number, seconds: number, lagMs: number, streams = 10): number {
   for (let at = 0; at < 1000 * seconds; at += 100)
     for (let stream = 0; stream < streams; stream++) load.note(lagMs, from + at);
   return from + 1000 * seconds;
 }
 
-it('refuses more streams while those that run are behind, and takes them again soon after they have caught up', () => {
+it('is overloaded while running streams lag, and accepts streams soon after they catch up', () => {
   for (const streams of [1, 36]) {
     const load = new LiveLoad();
     expect(load.isOverloaded(0)).toBe(false);
@@ -21,7 +21,7 @@ it('refuses more streams while those that run are behind, and takes them again s
   }
 });
 
-it('is not upset by one frame that waited, and forgets what it saw when the last stream has ended', () => {
+it('ignores one late frame, and forgets the lag when no stream runs', () => {
   const load = new LiveLoad();
   let now = run(load, 0, 10, 50);
   load.note(9000, now);
@@ -30,7 +30,7 @@ it('is not upset by one frame that waited, and forgets what it saw when the last
   expect(load.isOverloaded(now + 6000)).toBe(false);
 });
 
-it('knows what waits in all streams, and not what an object took with it that was reset', () => {
+it('sums the queues of all streams and forgets those of reset objects', () => {
   const load = new LiveLoad();
   const [one, two] = [Symbol('one'), Symbol('two')];
   load.noteQueue(one, 100, 0);

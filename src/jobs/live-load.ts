@@ -2,7 +2,7 @@ import { FRAME_MS } from './live-frames.ts';
 import { MAX_LATE_BACKLOG_MS } from './live-ports.ts';
 
 /** Time constant of the mean lag. */
-const MEMORY_MS = 3000;
+const TIME_CONSTANT_MS = 3000;
 /** Mean lag above which the isolate is overloaded; normally a frame waits some tens of milliseconds. */
 const MAX_LAG_MS = 2500;
 /** Without a processed frame for this long, the isolate counts as idle. */
@@ -19,7 +19,7 @@ export class LiveLoad {
   /** Records a processed frame. @param lagMs time since it was due; 0 for a frame ahead of real time */
   note(lagMs: number, now: number): void {
     if (now - this.#notedAt > STALE_MS) this.#lagMs = 0;
-    const weight = 1 - Math.exp(-Math.min(now - this.#notedAt, MEMORY_MS) / MEMORY_MS);
+    const weight = 1 - Math.exp(-Math.min(now - this.#notedAt, TIME_CONSTANT_MS) / TIME_CONSTANT_MS);
     this.#lagMs += weight * (lagMs - this.#lagMs);
     this.#notedAt = now;
   }
@@ -55,8 +55,8 @@ export interface FrameTimes {
 }
 
 /**
- * Assigns times to the frames of a stream. `expectedAt` counts frames from the first one on, so that a client is not too
- * fast if a network or thread stalls and then delivers many frames at once. `dueAt` restarts with each late frame.
+ * Assigns times to the frames of a stream. `expectedAt` counts frames from the first one on, so that a client is not
+ * too fast if a network or thread stalls and then delivers many frames at once. `dueAt` restarts with each late frame.
  */
 export class Pace {
   #nextExpectedAt: number;

@@ -143,6 +143,8 @@ export interface LiveTimes {
   readonly resumeMs: number;
   /** Audio between two checks of the account's credit. */
   readonly creditMs: number;
-  /** Maximum time from the first connection of a stream to its end, so that rare frames cannot keep it open for months. */
+  /**
+   * Maximum time from the first connection of a stream to its end, so that rare frames cannot keep it open for months.
+   */
   readonly connectedMs: number;
 }

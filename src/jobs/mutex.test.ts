@@ -2,37 +2,37 @@ import { expect, it } from 'vitest';
 import { Mutex, TurnLost } from './mutex.ts';
 
 const sleep = (ms: number) => new Promise<void>((done) => setTimeout(done, ms));
-/** Never looks by itself: what comes, comes because the end of a turn wakes it. */
+/** Never polls, so that only the end of a turn can wake the call. */
 const never = () => new Promise<void>(() => undefined);
 const soon = () => new Promise<void>((done) => setImmediate(done));
 
-/** A turn that is held until it is let go. */
+/** A call that keeps its turn until `release`. */
 function held(mutex: Mutex, name: string, noted: string[], isUrgent = false) {
-  let letGo = () => {};
-  const isLetGo = new Promise<void>((done) => {
-    letGo = done;
+  let release = () => {};
+  const released = new Promise<void>((done) => {
+    release = done;
   });
   const turn = mutex.run({ sleep: never, isUrgent }, async () => {
     noted.push(name);
-    await isLetGo;
+    await released;
   });
-  return { turn, letGo };
+  return { turn, release };
 }
 
-it('gives turns one at a time and in order, and looks at nothing in between', async () => {
+it('gives turns one at a time and in order, without polling', async () => {
   const mutex = new Mutex();
   const noted: string[] = [];
   const turns = ['first', 'second', 'third'].map((name) => held(mutex, name, noted));
-  for (const [n, { letGo, turn }] of turns.entries()) {
+  for (const [n, { release, turn }] of turns.entries()) {
     await soon();
     expect(noted).toHaveLength(n + 1);
-    letGo();
+    release();
     await turn;
   }
   expect(noted).toEqual(['first', 'second', 'third']);
 });
 
-it('gives assemblies and short jobs their turn before the shards of long ones, which still come', async () => {
+it('gives urgent calls their turn before shards of long jobs', async () => {
   let now = 0;
   const mutex = new Mutex(() => now);
   const noted: string[] = [];
@@ -42,24 +42,24 @@ it('gives assemblies and short jobs their turn before the shards of long ones, w
   turns.push(held(mutex, 'assembly', noted, true));
   now = 15_000;
   turns.push(held(mutex, 'short', noted, true));
-  for (const { letGo } of turns) letGo();
+  for (const { release } of turns) release();
   await Promise.all(turns.map(({ turn }) => turn));
   expect(noted).toEqual(['running', 'assembly', 'short', 'shard 0', 'shard 1', 'shard 2', 'shard 3', 'shard 4']);
 });
 
-it('lets no urgent call overtake one that came a minute earlier: short jobs would starve long ones', async () => {
+it('does not let an urgent call overtake one that came a minute earlier', async () => {
   let now = 0;
   const mutex = new Mutex(() => now);
   const noted: string[] = [];
   const first = held(mutex, 'running', noted);
   await soon();
-  // They look, as the others do by their timers: they were not cut off.
+  // They poll, so that they do not count as ended by the platform.
   const waiting = ['shard', 'urgent'].map((name) => {
     now = name === 'shard' ? 0 : 61_000;
     return mutex.run({ sleep: soon, isUrgent: name === 'urgent' }, async () => void noted.push(name));
   });
   await soon();
-  first.letGo();
+  first.release();
   await Promise.all([first.turn, ...waiting]);
   expect(noted).toEqual(['running', 'shard', 'urgent']);
 });
@@ -70,50 +70,50 @@ it('is free again after work that failed', async () => {
   expect(await mutex.run({ sleep }, async () => 'free')).toBe('free');
 });
 
-it('ends the turn of work without a sign of life for two minutes: the platform may have ended it', async () => {
+it('ends a turn after two minutes without a sign of life', async () => {
   let now = 0;
   const mutex = new Mutex(() => now);
-  let goOn = () => {};
+  let resume = () => {};
   const silent = mutex.run({ sleep }, async (beat) => {
     await new Promise<void>((done) => {
-      goOn = done;
+      resume = done;
     });
     beat();
   });
-  let looks = 0;
-  const look = async () => {
-    now = ++looks * 50_000;
+  let polls = 0;
+  const poll = async () => {
+    now = ++polls * 50_000;
   };
-  const next = mutex.run({ sleep: look }, async (beat) => {
-    goOn();
+  const next = mutex.run({ sleep: poll }, async (beat) => {
+    resume();
     await expect(silent).rejects.toBeInstanceOf(TurnLost);
     beat();
-    return looks;
+    return polls;
   });
   expect(await next).toBe(3);
   expect(await mutex.run({ sleep }, async () => 'free')).toBe('free');
 });
 
-it('a call that was cut off while it waited does not keep its place', async () => {
+it('skips a waiting call that was ended by the platform', async () => {
   let now = 0;
   const mutex = new Mutex(() => now);
   const noted: string[] = [];
   const first = held(mutex, 'running', noted);
   await soon();
   held(mutex, 'cut off', noted);
-  // Nobody wakes it.
-  const look = async () => {
+  // No call wakes it.
+  const poll = async () => {
     await soon();
     now += 5000;
   };
-  const next = mutex.run({ sleep: look }, async () => void noted.push('next'));
+  const next = mutex.run({ sleep: poll }, async () => void noted.push('next'));
   for (let i = 0; i < 8; i++) await soon();
-  first.letGo();
+  first.release();
   await Promise.all([first.turn, next]);
   expect(noted).toEqual(['running', 'next']);
 });
 
-it('work that gives signs of life keeps its turn', async () => {
+it('keeps the turn of work that gives signs of life', async () => {
   let now = 0;
   const mutex = new Mutex(() => now);
   const noted: string[] = [];

@@ -4,18 +4,18 @@ const STALE_MS = 120_000;
  * Interval in which a waiting call checks whether the holder, or a call ahead of it, was ended by the platform. The end
  * of a turn wakes the next call at once.
  */
-const LOOK_MS = 5000;
+const CHECK_MS = 5000;
 /** A waiting call without a check for this long was ended by the platform: nothing holds the thread for as long. */
-const GONE_MS = 4 * LOOK_MS;
+const GONE_MS = 4 * CHECK_MS;
 /**
  * Urgent calls overtake calls that came at most this much earlier, and no older ones, so that long jobs get their turn.
  */
 const HEAD_START_MS = 60_000;
 
-/** Thrown out of work that gave no sign of life for `STALE_MS` and lost its turn to another call. */
+/** Thrown into work that gave no sign of life for `STALE_MS` and lost its turn to another call. */
 export class TurnLost extends Error {
   constructor() {
-    super('another analysis has taken the place of this one, which was silent for too long');
+    super('another analysis took the turn of this one, which was silent for too long');
     this.name = 'TurnLost';
   }
 }
@@ -23,7 +23,7 @@ export class TurnLost extends Error {
 interface Waiting {
   /** Time of arrival, minus the head start of an urgent call; milliseconds since the Unix epoch. */
   readonly rank: number;
-  lookedAt: number;
+  checkedAt: number;
   wake: () => void;
 }
 
@@ -68,7 +68,7 @@ export class Mutex {
 
   async #take({ isUrgent = false, whileWaiting, sleep }: TurnOptions): Promise<{ beatAt: number }> {
     const now = this.now();
-    const own: Waiting = { rank: isUrgent ? now - HEAD_START_MS : now, lookedAt: now, wake: () => undefined };
+    const own: Waiting = { rank: isUrgent ? now - HEAD_START_MS : now, checkedAt: now, wake: () => undefined };
     const after = this.#waiting.findIndex(({ rank }) => rank > own.rank);
     this.#waiting.splice(after < 0 ? this.#waiting.length : after, 0, own);
     try {
@@ -76,8 +76,8 @@ export class Mutex {
         const isWoken = new Promise<void>((done) => {
           own.wake = done;
         });
-        await Promise.race([isWoken, sleep(LOOK_MS)]);
-        own.lookedAt = this.now();
+        await Promise.race([isWoken, sleep(CHECK_MS)]);
+        own.checkedAt = this.now();
         await whileWaiting?.();
       }
       this.#holder = { beatAt: this.now() };
@@ -95,6 +95,6 @@ export class Mutex {
 
   /** The first in the order that was not cut off. */
   #next(): Waiting | undefined {
-    return this.#waiting.find(({ lookedAt }) => this.now() - lookedAt < GONE_MS);
+    return this.#waiting.find(({ checkedAt }) => this.now() - checkedAt < GONE_MS);
   }
 }

@@ -17,7 +17,7 @@ import { Mutex } from './mutex.ts';
 import { expire } from './sweeps.ts';
 import { ingestKey, outputKey, partKey } from './work-keys.ts';
 
-/** Steps that meet one another, or die, at the worst moment; on a real database and a real bucket. */
+/** Concurrent and crashing steps at the worst moments, on a real database and a real bucket. */
 
 const SHARDS = 3;
 const SECONDS = 61;
@@ -37,7 +37,7 @@ let account: string;
 let id: string;
 let now: number;
 let sent: Message[];
-/** How many shards the job's object was told of. */
+/** Numbers of shards that were passed to the job's object. */
 let expected: number[];
 let ports: JobPorts;
 beforeEach(async () => {
@@ -79,13 +79,13 @@ beforeEach(async () => {
   } as unknown as JobPorts;
 });
 
-/** The same ports, some methods of the database replaced. */
+/** The same ports, with some methods of the database replaced. */
 const withStore = (changes: Partial<JobStore>): JobPorts => ({ ...ports, store: { ...ports.store, ...changes } });
 const handle = (by: JobPorts, message: Message) => handleMessage(by, new Mutex(), message, 1);
 const outboxIds = async () =>
   (await ports.store.overdue(Infinity, 100, { jobId: id })).rows.map((row) => row.id).sort();
 
-/** A moment that one side waits for and the other brings about. */
+/** A promise and the function that resolves it. */
 function gate(): readonly [reached: Promise<void>, reach: () => void] {
   let reach = () => {};
   const reached = new Promise<void>((done) => {
@@ -95,8 +95,8 @@ function gate(): readonly [reached: Promise<void>, reach: () => void] {
 }
 
 async function create(request: object = {}): Promise<void> {
-  const whole = { url: 'https://example.com/a.wav', model: 'precision-2', ...request };
-  await createJob(ports, { accountId: account, kind: 'diarize', request: whole } as unknown as CreateJob, id);
+  const body = { url: 'https://example.com/a.wav', model: 'precision-2', ...request };
+  await createJob(ports, { accountId: account, kind: 'diarize', request: body } as unknown as CreateJob, id);
 }
 
 async function running(): Promise<void> {
@@ -105,30 +105,30 @@ async function running(): Promise<void> {
   await startShards(ports.store, id, { shardCount: SHARDS, durationSeconds: SECONDS }, now);
 }
 
-it('an assembly whose parts are gone has them made again: the job failed after five tries', async () => {
+it('an assembly without parts requests their analysis again', async () => {
   await running();
   await ports.store.nextStep(id, ['analyse'], 'assemble', now);
   await handle(ports, { step: 'assemble', jobId: id });
   expect([await outboxIds(), expected]).toEqual([[`${id}/analyse`], [SHARDS]]);
 });
 
-it('a second copy of an assembly that was handled does nothing', async () => {
+it('a duplicate message of a handled assembly has no effect', async () => {
   await running();
   await handle(ports, { step: 'assemble', jobId: id });
   expect([await outboxIds(), expected]).toEqual([[`${id}/analyse`], []]);
 });
 
-it('an ingest that died before it told the object of the job continues with its next delivery', async () => {
+it('an ingest that crashed before it informed the object of the job continues with its next delivery', async () => {
   await running();
   expect(await handle(ports, { step: 'ingest', jobId: id })).toEqual({ kind: 'done' });
   expect(expected).toEqual([SHARDS]);
 });
 
-it('a duplicate step after the end of its job fetches nothing: the recording was read and copied once more', async () => {
+it('a duplicate step after the end of its job fetches nothing', async () => {
   await running();
   await ports.objects.deleteMany([ingestKey(id, WORK)]);
   let isFirst = true;
-  const meeting = withStore({
+  const racing = withStore({
     async find(jobId) {
       const job = await ports.store.find(jobId);
       if (isFirst) await ports.store.succeed(id, OUTCOME, now);
@@ -136,32 +136,29 @@ it('a duplicate step after the end of its job fetches nothing: the recording was
       return job;
     },
   });
-  // Without a port for sources: asking for one would fail the step.
-  expect(await handle(meeting, { step: 'shard', jobId: id, shard: 0 })).toEqual({ kind: 'done' });
+  // There is no port for sources: opening one would fail the step.
+  expect(await handle(racing, { step: 'shard', jobId: id, shard: 0 })).toEqual({ kind: 'done' });
 });
 
 it.each([
   ['canceled', cancelJob],
   ['deleted', deleteJob],
-])(
-  'an assembly whose job is %s meanwhile fetches nothing: it missed its parts and read the recording once more',
-  async (_how, end) => {
-    await running();
-    for (const shard of [0, 1, 2]) await ports.objects.put(partKey(id, shard, TAG), new Uint8Array(1));
-    await ports.store.nextStep(id, ['analyse'], 'assemble', now);
-    const getRange: JobPorts['objects']['getRange'] = async (key, offset, length) => {
-      await end(ports, account, id);
-      return ports.objects.getRange(key, offset, length);
-    };
-    const meeting = { ...ports, objects: { ...ports.objects, getRange } };
-    // Without a port for sources: asking for one would fail the step.
-    expect(await handle(meeting, { step: 'assemble', jobId: id })).toEqual({ kind: 'done' });
-    expect(await outboxIds()).toEqual([]);
-    expect(await ports.objects.list(`work/${id}/`, 10)).toEqual([]);
-  },
-);
+])('an assembly whose job is %s meanwhile fetches nothing', async (_how, end) => {
+  await running();
+  for (const shard of [0, 1, 2]) await ports.objects.put(partKey(id, shard, TAG), new Uint8Array(1));
+  await ports.store.nextStep(id, ['analyse'], 'assemble', now);
+  const getRange: JobPorts['objects']['getRange'] = async (key, offset, length) => {
+    await end(ports, account, id);
+    return ports.objects.getRange(key, offset, length);
+  };
+  const racing = { ...ports, objects: { ...ports.objects, getRange } };
+  // There is no port for sources: opening one would fail the step.
+  expect(await handle(racing, { step: 'assemble', jobId: id })).toEqual({ kind: 'done' });
+  expect(await outboxIds()).toEqual([]);
+  expect(await ports.objects.list(`work/${id}/`, 10)).toEqual([]);
+});
 
-it('a sweep leaves a job alone that is made while it is busy with others', async () => {
+it('a sweep keeps the objects of a job that is created meanwhile', async () => {
   for (const leftover of [0, 1, 2]) await ports.objects.put(`work/0-left-${leftover}/part`, new Uint8Array(1));
   const url = 'data:audio/wav;base64,AAAA';
   const [isStored, store] = gate();
@@ -193,13 +190,13 @@ it('a sweep leaves a job alone that is made while it is busy with others', async
   expect(await ports.objects.list('work/0-left', 10)).toEqual([]);
 });
 
-it('a sweep finds the leftovers of all deleted jobs: those after the first thousand had to wait', async () => {
+it('a sweep deletes the objects of more than a thousand deleted jobs', async () => {
   const jobs = Array.from({ length: 2500 }, (_, n) => ({
     id: `gone-${String(n).padStart(4, '0')}`,
     deletedAt: now - n,
   }));
   jobs.sort((a, b) => a.deletedAt - b.deletedAt);
-  const looked = new Set<string>();
+  const deletedKeys = new Set<string>();
   const sweeping = withStore({
     deleted: async (limit, after) => {
       const from = after ? jobs.findIndex((job) => job.id === after.id) + 1 : 0;
@@ -207,13 +204,13 @@ it('a sweep finds the leftovers of all deleted jobs: those after the first thous
     },
   });
   const deleteMany = async (keys: readonly string[]) => {
-    for (const key of keys) looked.add(key);
+    for (const key of keys) deletedKeys.add(key);
   };
   await expire({ ...sweeping, objects: { ...ports.objects, deleteMany } });
-  expect(looked.size).toBeGreaterThanOrEqual(jobs.length);
+  expect(deletedKeys.size).toBeGreaterThanOrEqual(jobs.length);
 });
 
-it('a slow copy of an attempt at a webhook does not begin the retries again', async () => {
+it('a slow duplicate of a webhook attempt does not restart the retries', async () => {
   await create({ webhook: 'https://example.com/hook' });
   await ports.store.cancel(id, { code: 'canceled', message: 'x' }, now);
   const tries: number[] = [];
@@ -245,7 +242,7 @@ it('a slow copy of an attempt at a webhook does not begin the retries again', as
   expect(await outboxIds()).toEqual([]);
 });
 
-it('a large delivery that waits for its turn is not made once its job is deleted', async () => {
+it('a large delivery that waits for its turn is dropped when its job is deleted', async () => {
   for (const name of ['first', 'second']) {
     id = `job-${account}-${name}`;
     await create({ webhook: `https://example.com/${name}` });

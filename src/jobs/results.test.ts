@@ -10,7 +10,7 @@ import { removeWork } from './end-job.ts';
 import { handleMessage } from './handle-message.ts';
 import type { JobPorts } from './job-ports.ts';
 import { Mutex } from './mutex.ts';
-import { lostInTheMix, trackSpillOf } from './results.ts';
+import { cancellationHint, trackSpillOf } from './results.ts';
 import { outputKey, workPrefix } from './work-keys.ts';
 
 let storage: Awaited<ReturnType<typeof startStorage>>;
@@ -19,33 +19,33 @@ beforeAll(async () => {
 });
 afterAll(() => storage?.stop());
 
-it("two copies of an assembly read their own speakers' tracks: the slower one's first try was stored as the other's probabilities", async () => {
+it("two runs of an assembly read only their own speakers' tracks", async () => {
   const objects = createObjectStore(storage.bucket);
-  const left = () => objects.list(workPrefix('job'), 10);
+  const storedKeys = () => objects.list(workPrefix('job'), 10);
   const [fast, slow] = [trackSpillOf(objects, 'job'), trackSpillOf(objects, 'job')];
   await fast.write(0, Uint8Array.of(1, 2, 3));
   await slow.write(0, Uint8Array.of(7, 8, 9));
   expect(await fast.read(0, 1, 2)).toEqual(Uint8Array.of(2, 3));
   expect(await slow.read(0, 1, 2)).toEqual(Uint8Array.of(8, 9));
-  // A run's own later tries take the place of its earlier ones.
+  // Later writes of a run replace its earlier ones.
   await fast.write(0, Uint8Array.of(4, 5, 6));
   expect(await fast.read(0, 0, 3)).toEqual(Uint8Array.of(4, 5, 6));
-  expect(await left()).toHaveLength(2);
-  // The other one died.
+  expect(await storedKeys()).toHaveLength(2);
+  // The other run crashed.
   await removeWork({ objects }, 'job');
-  expect(await left()).toEqual([]);
+  expect(await storedKeys()).toEqual([]);
 });
 
-it('channels that cancel each other out are hinted at, and quiet recordings are left alone', () => {
+it('warns of channels that cancel each other out, but not of quiet recordings', () => {
   const hint = /its 2 channels is very quiet.*opposite phase.*send one of them alone\.$/;
-  expect(lostInTheMix(2, -127, 'nothing found')).toMatch(hint);
-  // What Vorbis leaves of two channels that cancel each other out.
-  expect(lostInTheMix(2, -36, 'nothing found')).toMatch(hint);
-  expect(lostInTheMix(2, -30, 'nothing found')).toBeUndefined();
-  // What AAC leaves, of which the segmentation takes a second for speech.
-  expect(lostInTheMix(2, -75, 'something found')).toMatch(hint);
-  expect(lostInTheMix(2, -60, 'something found')).toBeUndefined();
-  expect(lostInTheMix(1, -127, 'nothing found')).toBeUndefined();
+  expect(cancellationHint(2, -127, 'nothing found')).toMatch(hint);
+  // Artefacts of Vorbis when two channels cancel each other out.
+  expect(cancellationHint(2, -36, 'nothing found')).toMatch(hint);
+  expect(cancellationHint(2, -30, 'nothing found')).toBeUndefined();
+  // Artefacts of AAC, a second of which the segmentation takes for speech.
+  expect(cancellationHint(2, -75, 'something found')).toMatch(hint);
+  expect(cancellationHint(2, -60, 'something found')).toBeUndefined();
+  expect(cancellationHint(1, -127, 'nothing found')).toBeUndefined();
 });
 
 const world = useJobs();
@@ -86,9 +86,9 @@ async function diarized(channels: readonly Float32Array[], request: object): Pro
 it('diarizes each channel separately, over several shards, with labels numbered across channels', async () => {
   const output = await diarized([LEFT, RIGHT], { exclusive: true });
   expect(await world.record()).toMatchObject({ status: 'succeeded', shardCount: 4, durationSeconds: 310 });
-  const places = new Set(output?.diarization.map(({ speaker, channel }) => `${speaker} ${channel}`));
-  expect([...places].sort()).toEqual(['SPEAKER_00 0', 'SPEAKER_01 0', 'SPEAKER_02 1', 'SPEAKER_03 1']);
-  // Each channel has the turns that it has as a recording alone.
+  const labels = new Set(output?.diarization.map(({ speaker, channel }) => `${speaker} ${channel}`));
+  expect([...labels].sort()).toEqual(['SPEAKER_00 0', 'SPEAKER_01 0', 'SPEAKER_02 1', 'SPEAKER_03 1']);
+  // Each channel has the same turns as a recording of that channel alone.
   for (const [channel, samples] of [LEFT, RIGHT].entries()) {
     world.another();
     const alone = await diarized([samples], { channels: undefined });

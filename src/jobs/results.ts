@@ -96,11 +96,11 @@ export async function diarizeParts(
   const { channels } = recording.facts;
   if (!result.ok) {
     const { kind, message, loudestDb } = result.error;
-    const hint = lostInTheMix(channels, loudestDb, 'nothing found');
+    const hint = cancellationHint(channels, loudestDb, 'nothing found');
     return { ok: false, error: { code: kind, message: hint === undefined ? message : `${message} ${hint}` } };
   }
   const { warning, loudestDb, ...diarization } = result.value;
-  const hint = lostInTheMix(channels, loudestDb, 'something found');
+  const hint = cancellationHint(channels, loudestDb, 'something found');
   const warnings = [recording.warning, hint, warning].filter((text) => text !== undefined);
   return { ok: true, value: { ...diarization, ...(warnings.length > 0 && { warning: warnings.join(' ') }) } };
 }
@@ -251,7 +251,7 @@ function isComparable(reference: SpeakerVoice, voices: readonly SpeakerVoice[]):
  * Level below which the mean of several channels is suspicious, dB of full scale. Vorbis artefacts of two channels that
  * cancel each other out reach −36. The limit is lower if turns were found, because quiet recordings with speech exist.
  */
-const SUSPICIOUS_DB = { 'nothing found': -35, 'something found': -70 } as const;
+const QUIET_DB = { 'nothing found': -35, 'something found': -70 } as const;
 
 /**
  * Hint that a recording may have lost its sound when its channels were mixed: channels of opposite phase cancel out.
@@ -259,12 +259,12 @@ const SUSPICIOUS_DB = { 'nothing found': -35, 'something found': -70 } as const;
  * @param loudestDb level of the loudest tenth of a second of the mean, dB of full scale
  * @returns one or two sentences; undefined if the level is not suspicious
  */
-export function lostInTheMix(
+export function cancellationHint(
   channels: number,
   loudestDb: number,
-  outcome: keyof typeof SUSPICIOUS_DB,
+  outcome: keyof typeof QUIET_DB,
 ): string | undefined {
-  if (channels < 2 || loudestDb >= SUSPICIOUS_DB[outcome]) return undefined;
+  if (channels < 2 || loudestDb >= QUIET_DB[outcome]) return undefined;
   return (
     `The mean of its ${channels} channels is very quiet: channels of opposite phase cancel each other out. ` +
     'If they have sound, send one of them alone.'

@@ -11,18 +11,18 @@ import type { JobPorts } from './job-ports.ts';
 import { beginShard, StageClock } from './shards.ts';
 import { chunkKey, partKey } from './work-keys.ts';
 
-/** On a real database and a real bucket, with chunks of a recording of two shards. */
+/** Uses a real database, a real bucket and chunks of a recording of two shards. */
 const world = useJobs();
 const SAMPLES = recording([
   [[1], 296],
   [[2], 44],
 ]);
-/** What the first shard gives where the whole recording is at hand. */
-let whole: Uint8Array;
+/** Part of the first shard, computed from the whole recording. */
+let reference: Uint8Array;
 beforeAll(async () => {
   const shard = { startSample: 0, endSample: SHARD_SAMPLES, totalSamples: SAMPLES.length };
   const settings = settingsOf('precision-2');
-  whole = encodePart(await analyseShard(blocksOf(SAMPLES), shard, fakePorts(), settings, async () => undefined));
+  reference = encodePart(await analyseShard(blocksOf(SAMPLES), shard, fakePorts(), settings, async () => undefined));
 });
 
 const RECORDING = recordingOf({ totalSamples: SAMPLES.length });
@@ -34,7 +34,7 @@ async function run(ports: JobPorts = world.ports, shard = 0): Promise<boolean> {
   await begun?.run(noPulse);
   return begun !== undefined;
 }
-/** The same ports, some methods of the job's object replaced. */
+/** The same ports, with some methods of the job's object replaced. */
 const withProgress = (changes: Partial<JobPorts['progress']>): JobPorts => ({
   ...world.ports,
   progress: { ...world.ports.progress, ...changes },
@@ -43,7 +43,7 @@ const part = (shard = 0) => world.ports.objects.get(partKey(world.id, shard, TAG
 /** Keys of the job's parts. */
 const made = async () => (await world.workKeys()).filter((key) => key.includes('/part-'));
 
-/** A job whose recording is still being read: three of its chunks are stored. */
+/** Creates a job whose recording is still being read: three of its chunks are stored. */
 async function beingRead(): Promise<void> {
   await world.create();
   await world.ports.store.start(world.id, world.now);
@@ -52,23 +52,23 @@ async function beingRead(): Promise<void> {
   await world.putChunks(SAMPLES);
 }
 
-it('hears the windows that begin in a shard to their end: what is told at its border is what one whole shard tells', async () => {
+it('gives the same part as an analysis of the whole recording', async () => {
   await world.running(RECORDING);
   await world.putChunks(SAMPLES);
   await run();
   expect(await made()).toEqual([`work/${world.id}/part-v.0-00000`]);
-  expect(Buffer.compare((await part())!, whole)).toBe(0);
+  expect(Buffer.compare((await part())!, reference)).toBe(0);
 });
 
-it('gives the same part while the rest of the recording is still being read', async () => {
+it('gives the same part before the recording is read completely', async () => {
   await beingRead();
-  // Nothing after the ten seconds that a shard reads on.
+  // Keep nothing after the ten seconds of overrun.
   await world.ports.objects.deleteMany([chunkKey(world.id, 3, TAG)]);
   await run();
-  expect(Buffer.compare((await part())!, whole)).toBe(0);
+  expect(Buffer.compare((await part())!, reference)).toBe(0);
 });
 
-it('makes no part twice, and none that the object of the job does not want', async () => {
+it('skips a part that exists and a shard that the object of the job skips', async () => {
   await world.running(RECORDING);
   await world.ports.objects.put(partKey(world.id, 0, TAG), new Uint8Array(3));
   await run();
@@ -77,18 +77,18 @@ it('makes no part twice, and none that the object of the job does not want', asy
   expect(await made()).toHaveLength(1);
 });
 
-it('asks D1 for nothing', async () => {
+it('needs no query of D1', async () => {
   await world.running(RECORDING);
   await world.putChunks(SAMPLES);
   const store = new Proxy(world.ports.store, {
     get: (_, name) => {
-      throw new Error(`D1 was asked for ${String(name)}`);
+      throw new Error(`D1 was queried with ${String(name)}`);
     },
   });
   expect(await run({ ...world.ports, store })).toBe(true);
 });
 
-it('fails where a chunk is gone or shorter than it should be: the part would be of another recording', async () => {
+it('fails if a chunk is missing or too short', async () => {
   await world.running(RECORDING);
   await expect(run()).rejects.toThrow(/is gone/);
   await world.putChunks(SAMPLES.subarray(0, 2 * CHUNK_SAMPLES + 16_000));
@@ -96,22 +96,22 @@ it('fails where a chunk is gone or shorter than it should be: the part would be 
   expect(await made()).toEqual([]);
 });
 
-it('has the object hand out the shards of what this version reads, where it hands out others', async () => {
-  const told: unknown[] = [];
-  const note = (name: string) => async (_jobId: string, tag: string, shards?: number) =>
-    void told.push([name, tag, shards]);
+it('restarts the object of the job if it hands out shards of another version', async () => {
+  const calls: unknown[] = [];
+  const record = (name: string) => async (_jobId: string, tag: string, shards?: number) =>
+    void calls.push([name, tag, shards]);
   const ports = withProgress({
     startShard: async () => ({ kind: 'unknown' }),
-    begin: note('begin'),
-    ready: note('ready'),
-    expect: note('expect'),
+    begin: record('begin'),
+    ready: record('ready'),
+    expect: record('expect'),
   });
   await world.running(RECORDING);
   expect(await run({ ...ports, progress: { ...ports.progress } })).toBe(false);
   world.another();
   await beingRead();
   expect(await run(ports)).toBe(false);
-  expect(told).toEqual([
+  expect(calls).toEqual([
     ['begin', TAG, undefined],
     ['expect', TAG, 2],
     ['begin', TAG, undefined],
@@ -122,7 +122,7 @@ it('has the object hand out the shards of what this version reads, where it hand
 
 const RATE = 16_000;
 
-it('covers a recording without hole or overlap, on the grid of the stretches', () => {
+it('shards cover a recording without gap or overlap, aligned to stretches', () => {
   expect(SHARD_SAMPLES % (10 * RATE)).toBe(0);
   for (const seconds of [0.001, 9.99, 300, 300.01, 301, 3600, 86_400]) {
     const total = Math.ceil(seconds * RATE);
@@ -137,7 +137,7 @@ it('has no shard for a recording without samples', () => {
   expect(shardCountOf(0)).toBe(0);
 });
 
-it('has a shard ready once all is stored that it reads, and never the last one before the end is known', () => {
+it('a shard is ready once its overrun is stored, the last one only at the end', () => {
   expect([0, OVERRUN_SAMPLES, SHARD_SAMPLES].map(readyShards)).toEqual([0, 0, 0]);
   expect(readyShards(SHARD_SAMPLES + OVERRUN_SAMPLES - 1)).toBe(0);
   expect(readyShards(SHARD_SAMPLES + OVERRUN_SAMPLES)).toBe(1);
@@ -147,8 +147,8 @@ it('has a shard ready once all is stored that it reads, and never the last one b
   }
 });
 
-describe('samples that a shard reads to the end', () => {
-  it('are all there, with a pause for four seconds of them and not for every block', async () => {
+describe('the samples that a shard reads', () => {
+  it('are complete, with one pause per four seconds instead of per block', async () => {
     const whole = testSignal(16_000, 1, 17.3);
     const sizes = [1, 576, 1152, 40_000, 0, 333];
     async function* blocks(): AsyncGenerator<Float32Array> {

@@ -10,9 +10,9 @@ import {
   findIngest,
   firstChunkOf,
   OVERRUN_SAMPLES,
-  placeOf,
   readyShards,
   SHARD_SAMPLES,
+  shardPosition,
   tagOf,
 } from './ingest-state.ts';
 import type { BegunStep, ShardMessage } from './job-messages.ts';
@@ -54,7 +54,7 @@ export async function beginShard(
     putBack: (dueAt, isForgiven) => ports.progress.putBack(jobId, shard, tag, dueAt, isForgiven),
     async run(pulse) {
       const key = partKey(jobId, shard, tag);
-      // An earlier run may have stored the part and died.
+      // An earlier run may have stored the part and crashed.
       if (!(await ports.objects.exists(key))) {
         const work = { jobId, shard, state, tag, turnWaitMs, pulse, report: (read: number) => (fraction = read) };
         const part = await analyse(ports, work);
@@ -100,7 +100,7 @@ async function analyse(ports: ShardPorts, work: ShardWork): Promise<Uint8Array> 
     throw new Error('windows are longer than the overrun of a shard');
   // While the length of the recording is unknown, only shards are handed out whose overrun is stored as well.
   const totalSamples = state.recording?.totalSamples ?? Number.MAX_SAFE_INTEGER;
-  const { channel, number } = placeOf(shard, state.recording);
+  const { channel, number } = shardPosition(shard, state.recording);
   const startSample = number * SHARD_SAMPLES;
   const endSample = Math.min(startSample + SHARD_SAMPLES, totalSamples);
   const readTo = Math.min(endSample + OVERRUN_SAMPLES, totalSamples);
@@ -119,9 +119,9 @@ async function analyse(ports: ShardPorts, work: ShardWork): Promise<Uint8Array> 
       yield block;
     }
   })();
-  const whole = { startSample, endSample, totalSamples };
+  const range = { startSample, endSample, totalSamples };
   // No pause here: the clock already pauses after each model run and each block of samples.
-  const part = await analyseShard(counted, whole, clock.engine(engine), settingsOf(state.model), noPause);
+  const part = await analyseShard(counted, range, clock.engine(engine), settingsOf(state.model), noPause);
   const bytes = encodePart(part);
   release(part.probabilities, part.speakers.embeddings, part.subsegments.embeddings);
   ports.log('info', 'shard_done', {
@@ -251,8 +251,8 @@ export class StageClock {
   }
 }
 
-function grown(samples: Float32Array, least: number): Float32Array<ArrayBuffer> {
-  const larger = new Float32Array(Math.max(least, 2 * samples.length));
+function grown(samples: Float32Array, minLength: number): Float32Array<ArrayBuffer> {
+  const larger = new Float32Array(Math.max(minLength, 2 * samples.length));
   larger.set(samples);
   return larger;
 }

@@ -1,4 +1,4 @@
-/** Why a recording's bytes cannot be had. `unreachable`, `timeout` and `server_error` may pass; the others stay. */
+/** Why a recording cannot be read. `unreachable`, `timeout` and `server_error` may be temporary. */
 export type SourceErrorKind =
   | 'invalid_url'
   | 'private_address'
@@ -15,17 +15,17 @@ export type SourceErrorKind =
   | 'endless'
   | 'changed'
   | 'incomplete'
-  /** The stored text of a `data:` URL is no longer there. */
+  /** The stored text of a `data:` URL was deleted. */
   | 'gone'
   /** The account has no such upload. */
   | 'not_found';
 
-/** Faults that another try may not meet. */
-export const isPassing = (kind: SourceErrorKind): boolean =>
+/** Whether a retry may succeed. */
+export const isTemporary = (kind: SourceErrorKind): boolean =>
   kind === 'unreachable' || kind === 'timeout' || kind === 'server_error';
 
 /**
- * `message` is one sentence for the person who sent the address; it names the host at most, never query or credentials.
+ * `message` is a sentence for the caller. It may contain the host of the URL, but never the query or credentials.
  */
 export interface SourceError {
   readonly kind: SourceErrorKind;

@@ -14,7 +14,7 @@ import { expire, failOverdue, resendLost } from './sweeps.ts';
 describe('a sweep', () => {
   const MINUTE = 60_000;
   const HOUR = 60 * MINUTE;
-  /** The bucket stamps its objects with the time of the machine. */
+  /** Real time, because the bucket stamps its objects with it. */
   const NOW = Date.now();
   let store: JobPorts['store'];
   let made = 0;
@@ -54,7 +54,7 @@ describe('a sweep', () => {
       .bind(name, count, status)
       .run();
 
-  it('forgets jobs a month after their end, and keeps what they were billed by day and kind', async () => {
+  it('deletes jobs a month after their end, and keeps their usage per day and kind', async () => {
     const DAY = 24 * HOUR;
     const { perDay } = createUsage(storage.db);
     await storage.db.batch(['jobs', 'usage_records'].map((table) => storage.db.prepare(`DELETE FROM ${table}`)));
@@ -65,7 +65,7 @@ describe('a sweep', () => {
     }
     const deleted = await runningJob();
     await store.remove('a', deleted, NOW);
-    const works = await runningJob();
+    const active = await runningJob();
     const before = await perDay('a', { from: 0, to: NOW + 9 * DAY });
     expect(before.map(({ jobs }) => jobs)).toEqual([2, 2, 1, 1]);
     await sweep(NOW + 30 * DAY - 1);
@@ -77,29 +77,29 @@ describe('a sweep', () => {
     await sweep(NOW + 40 * DAY);
     expect([await rowCount('jobs'), await rowCount('usage_records')]).toEqual([1, 0]);
     expect(await perDay('a', { from: 0, to: NOW + 9 * DAY })).toEqual(before);
-    expect(await store.find(works)).toBeDefined();
+    expect(await store.find(active)).toBeDefined();
   });
 
-  it('takes the work of jobs that have ended or never were, and none of one that works', async () => {
-    const [works, ended] = [await runningJob(), await runningJob()];
+  it('deletes the working data of ended and unknown jobs, not of running ones', async () => {
+    const [active, ended] = [await runningJob(), await runningJob()];
     await store.fail(ended, { code: 'x', message: 'x' }, NOW);
-    const kept = [`work/${works}/ingest-v.json`, `work/${works}/source`, `work/${works}/url`];
+    const kept = [`work/${active}/ingest-v.json`, `work/${active}/source`, `work/${active}/url`];
     await put(...kept, `work/${ended}/part-v-00000`, `work/${ended}/source`, 'work/unknown/source');
     await sweep(NOW + 72 * HOUR);
     expect(await keysBelow('work/')).toEqual(kept);
     await storage.bucket.delete(kept);
   });
 
-  it('leaves what a request carries along for some minutes: the row of its job is written a moment later', async () => {
-    const carried = ['work/soon-1/url', 'work/soon-2/voiceprints.json'];
-    await put(...carried);
+  it('keeps inline data of a request for five minutes without a job', async () => {
+    const inline = ['work/soon-1/url', 'work/soon-2/voiceprints.json'];
+    await put(...inline);
     await sweep(Date.now() + 4 * MINUTE);
-    expect(await keysBelow('work/')).toEqual(carried);
+    expect(await keysBelow('work/')).toEqual(inline);
     await sweep(Date.now() + 6 * MINUTE);
     expect(await keysBelow('work/')).toEqual([]);
   });
 
-  it('takes outputs and idempotency keys after a day, to the millisecond', async () => {
+  it('deletes outputs and idempotency keys after exactly a day', async () => {
     const id = await runningJob('day');
     await store.succeed(id, { outputKey: `outputs/${id}.json`, billedSeconds: 60, creditSeconds: 60 }, NOW);
     await put(`outputs/${id}.json`);
@@ -109,7 +109,7 @@ describe('a sweep', () => {
     expect([await keysBelow('outputs/'), await rowCount('idempotency_keys')]).toEqual([[], 0]);
   });
 
-  it('takes what a step at its last line still writes for a deleted job, for as long as one can run', async () => {
+  it('deletes late outputs of a deleted job for as long as a step can run', async () => {
     const id = await runningJob();
     await store.remove('a', id, NOW);
     for (const minutes of [1, 14, 16]) {
@@ -121,7 +121,7 @@ describe('a sweep', () => {
     expect((await store.deleted(1000)).map((job) => job.id)).not.toContain(id);
   });
 
-  it('takes a recording with its row, but not before jobs that were accepted in time have read it', async () => {
+  it('deletes an upload and its row two hours after it expired', async () => {
     await createMediaRows(storage.db).claim('a', 'media/a/1', NOW, NOW + 48 * HOUR);
     await put('media/a/1');
     await sweep(NOW + 49 * HOUR);
@@ -133,7 +133,7 @@ describe('a sweep', () => {
   it.each([
     ['through the Worker', 'waits.wav', undefined],
     ['to an address of the bucket', undefined, 'waits.wav'],
-  ])('keeps a recording that was uploaded %s while an unfinished job needs it', async (_, published, claimed) => {
+  ])('keeps an upload made %s while an unfinished job needs it', async (_, published, claimed) => {
     const rows = createMediaRows(storage.db);
     const upload = async (key: string, of: string | undefined, at: number) => {
       await rows.claim('a', key, at, at + 48 * HOUR, of);
@@ -157,7 +157,7 @@ describe('a sweep', () => {
     expect([await keysBelow('media/'), await rowCount('media')]).toEqual([[], 0]);
   });
 
-  it('deletes the rows of live streams a month after their end, but of no open one', async () => {
+  it('deletes rows of live streams a month after their end, not of open ones', async () => {
     const live = createLiveStore(storage.db);
     for (const id of ['ended', 'open']) {
       await live.create({ id, accountId: 'a', input: {}, now: NOW } as Parameters<typeof live.create>[0], 10);
@@ -170,7 +170,7 @@ describe('a sweep', () => {
     expect([await live.find('ended'), (await live.find('open'))?.status]).toEqual([undefined, 'running']);
   });
 
-  it('aborts an upload that was cut off, and none that may still be written', async () => {
+  it('aborts an incomplete upload after 48 hours, not earlier', async () => {
     const upload = await createNotedUpload(storage.bucket, 'media/a/long');
     await sweep(Date.now() + 40 * HOUR);
     const part = await upload.uploadPart(1, new Uint8Array(8));
@@ -179,7 +179,7 @@ describe('a sweep', () => {
     await expect(upload.complete([part])).rejects.toThrow();
   });
 
-  it('deletes more outputs than a busy service makes in five minutes: it stopped at five thousand', async () => {
+  it('deletes more than five thousand outputs in one sweep', async () => {
     const jobs = 6000;
     await manyJobs('busy', jobs, 'succeeded');
     await put('outputs/busy-1.json', `outputs/busy-${jobs}.json`);
@@ -188,22 +188,22 @@ describe('a sweep', () => {
     expect(await store.expired(NOW, 1)).toEqual([]);
   });
 
-  it('takes what it can where some cannot be deleted: recordings stayed where an output could not go', async () => {
+  it('continues with other kinds of objects when deleting outputs fails', async () => {
     const id = await runningJob();
     await store.succeed(id, { outputKey: `outputs/${id}.json`, billedSeconds: 60, creditSeconds: 60 }, NOW);
     await createMediaRows(storage.db).claim('a', 'media/a/2', NOW, NOW + 48 * HOUR);
     await put(`outputs/${id}.json`, 'media/a/2');
     const deleteMany = async (keys: readonly string[]) => {
-      if (keys.some((key) => key.startsWith('outputs/'))) throw new Error('storage is away');
+      if (keys.some((key) => key.startsWith('outputs/'))) throw new Error('storage is unavailable');
       await storage.bucket.delete([...keys]);
     };
-    await expect(sweep(NOW + 50 * HOUR, { deleteMany })).rejects.toThrow('storage is away');
+    await expect(sweep(NOW + 50 * HOUR, { deleteMany })).rejects.toThrow('storage is unavailable');
     expect([await keysBelow('media/'), await keysBelow(`outputs/${id}`)]).toEqual([[], [`outputs/${id}.json`]]);
     await sweep(NOW + 50 * HOUR);
     expect(await keysBelow(`outputs/${id}`)).toEqual([]);
   });
 
-  it('looks at all folders of work, however many: a thousand at a time', async () => {
+  it('checks more than a thousand folders of working data', async () => {
     const working = Array.from({ length: 1000 }, (_, i) => `work/many-${i + 1}/source`);
     await manyJobs('many', working.length, 'running');
     await storage.putAll([...working, 'work/more/source']);
@@ -212,10 +212,10 @@ describe('a sweep', () => {
     expect(await keysBelow('work/many-1000/')).toEqual(['work/many-1000/source']);
   });
 
-  it('drops what an ended job was copying or writing once no step can write any more, and other uploads after two days', async () => {
-    const [works, ended] = [await runningJob(), await runningJob()];
+  it('aborts uploads of ended jobs after 20 minutes, other uploads after two days', async () => {
+    const [active, ended] = [await runningJob(), await runningJob()];
     await store.cancel(ended, { code: 'x', message: 'x' }, NOW);
-    const ofJobs = [ended, works].flatMap((id) => [`work/${id}/source`, `outputs/${id}.json`]);
+    const ofJobs = [ended, active].flatMap((id) => [`work/${id}/source`, `outputs/${id}.json`]);
     const open = new Map<string, Awaited<ReturnType<typeof createNotedUpload>>>();
     for (const key of [...ofJobs, 'media/account/x']) open.set(key, await createNotedUpload(storage.bucket, key));
     const begun = Date.now();
@@ -235,14 +235,16 @@ describe('a sweep', () => {
   });
 });
 
-/** On a real database, whose order of the leases decides what is sent, and real queues. */
+/**
+ * The following tests use real queues and a real database, whose order of the leases decides which messages are sent.
+ */
 const NOW = 1_800_000_000_000;
 const LONG_AGO = NOW - 3_600_000;
 const DAY = 24 * 3_600_000;
 let storage: Awaited<ReturnType<typeof startStorage>>;
 let sent: Queued[];
 let requests: number;
-/** Jobs whose objects were told that all is lost. */
+/** Jobs whose objects were asked to send all their messages again. */
 let resent: string[];
 let ports: JobPorts;
 let made = 0;
@@ -288,7 +290,7 @@ beforeEach(async () => {
   } as Partial<JobPorts> as JobPorts;
 });
 
-/** So many running jobs, whose messages were sent long ago. */
+/** Creates messages of `count` running jobs whose leases ended long ago. */
 async function running(count: number): Promise<string> {
   const id = `job-${made++}`;
   await storage.db
@@ -304,9 +306,9 @@ async function running(count: number): Promise<string> {
   return id;
 }
 
-/** A webhook's last try, to be made then. */
+/** Creates the message of a webhook's last attempt. */
 async function webhook(dueAt: number) {
-  const message = { step: 'webhook', jobId: `told-${made++}`, attempt: 3 } as const;
+  const message = { step: 'webhook', jobId: `notified-${made++}`, attempt: 3 } as const;
   await storage.db
     .prepare(
       `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?1 || '/webhook', ?1, 'webhooks', ?2, ?3, ?4)`,
@@ -317,13 +319,13 @@ async function webhook(dueAt: number) {
 }
 const messages = () => sent.map(({ message }) => message);
 
-it('sends all messages after a restart: of more than two thousand the rest waited for the clock', async () => {
+it('sends more than two thousand messages after a restart', async () => {
   await running(2500);
   expect(await resendLost(ports, Number.POSITIVE_INFINITY)).toBe(2500);
   expect(new Set(messages().map((message) => JSON.stringify(message))).size).toBe(2500);
 });
 
-it('sends what the clock finds in bounded portions, with far fewer requests than an invocation may make', async () => {
+it('sends lost messages in bounded batches with few requests', async () => {
   await running(2500);
   expect(await resendLost(ports, NOW)).toBe(2000);
   expect(requests).toBeLessThanOrEqual(60);
@@ -331,7 +333,7 @@ it('sends what the clock finds in bounded portions, with far fewer requests than
   expect(await resendLost(ports, NOW)).toBe(0);
 });
 
-it('sends a webhook whose turn is later than that of everything else after a restart', async () => {
+it('sends a webhook that is due after all other messages after a restart', async () => {
   for (const count of [99, 100, 150, 250]) {
     await storage.db.prepare('DELETE FROM outbox').run();
     await running(count);
@@ -341,14 +343,14 @@ it('sends a webhook whose turn is later than that of everything else after a res
   }
 });
 
-it('sends what is not due yet for when it is due: the last try of a webhook was made at once after a restart', async () => {
+it('delays messages that are not due yet after a restart', async () => {
   await running(1);
   await webhook(NOW + 200_500);
   await resendLost(ports, Number.POSITIVE_INFINITY);
   expect(sent.map(({ delaySeconds }) => delaySeconds)).toEqual([0, 201]);
 });
 
-it('has the objects of jobs send all that they handed out after a restart', async () => {
+it('asks the objects of jobs to send their shards again after a restart', async () => {
   const id = await running(3);
   await resendLost(ports, Number.POSITIVE_INFINITY);
   expect(resent.sort()).toEqual([`${id}-0`, `${id}-1`, `${id}-2`]);
@@ -362,12 +364,12 @@ it('fails jobs that have been running for a day, and no others', async () => {
   const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
   for (const [id, startedAt] of [
     ['old', NOW - DAY],
-    ['young', NOW - DAY + 1],
+    ['new', NOW - DAY + 1],
   ] as const) {
     await ports.store.create({ accountId: 'a', kind: 'diarize', request, id, now: NOW - 2 * DAY });
     await ports.store.start(id, startedAt);
   }
   await failOverdue(ports);
   expect(await ports.store.find('old')).toMatchObject({ status: 'failed', error: { code: 'internal' } });
-  expect(await ports.store.find('young')).toMatchObject({ status: 'running' });
+  expect(await ports.store.find('new')).toMatchObject({ status: 'running' });
 });

@@ -28,8 +28,8 @@ const UPLOAD_MS = 48 * 3600 * 1000;
 const DELETED_BATCH = 1000;
 const FOLDERS_BATCH = 1000;
 /** How long the row of a job or a live stream is kept after its end. */
-const KEPT_MS = 30 * 24 * 3600 * 1000;
-const FORGOTTEN_BATCH = 500;
+const ROW_TTL_MS = 30 * 24 * 3600 * 1000;
+const ROWS_BATCH = 500;
 
 /**
  * Deletes expired outputs and media, working data of ended jobs and aborted uploads. Safe to run at any time, also
@@ -41,7 +41,7 @@ export async function expire(ports: ExpirePorts): Promise<void> {
   const now = ports.now();
   const faults: unknown[] = [];
   // A failure of one sweep must not stop the others.
-  const apart = async (sweep: () => Promise<number>): Promise<number> => {
+  const runSweep = async (sweep: () => Promise<number>): Promise<number> => {
     try {
       return await sweep();
     } catch (error) {
@@ -49,16 +49,16 @@ export async function expire(ports: ExpirePorts): Promise<void> {
       return 0;
     }
   };
-  const outputs = await apart(() => expireOutputs(ports, now));
-  const deleted = await apart(() => sweepDeleted(ports, now));
-  const media = await apart(() => expireMedia(ports, now));
-  await apart(async () => {
+  const outputs = await runSweep(() => expireOutputs(ports, now));
+  const deleted = await runSweep(() => sweepDeleted(ports, now));
+  const media = await runSweep(() => expireMedia(ports, now));
+  await runSweep(async () => {
     await ports.store.expireIdempotencyKeys(now - IDEMPOTENCY_TTL_MS);
     return 0;
   });
-  const forgotten = await apart(() => forgetOld(ports, now));
-  const folders = await apart(() => sweepWork(ports));
-  const uploads = await apart(() => abortUploads(ports, now));
+  const forgotten = await runSweep(() => forgetOld(ports, now));
+  const folders = await runSweep(() => sweepWork(ports));
+  const uploads = await runSweep(() => abortUploads(ports, now));
   if (outputs + deleted + media + forgotten + folders + uploads > 0) {
     ports.log('info', 'swept', { outputs, deleted, media, forgotten, folders, uploads });
   }
@@ -119,9 +119,9 @@ async function expireMedia(ports: ExpirePorts, now: number): Promise<number> {
 async function forgetOld(ports: ExpirePorts, now: number): Promise<number> {
   let total = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
-    const rows = await ports.store.forget(now - KEPT_MS, FORGOTTEN_BATCH);
+    const rows = await ports.store.forget(now - ROW_TTL_MS, ROWS_BATCH);
     total += rows;
-    if (rows < FORGOTTEN_BATCH) break;
+    if (rows < ROWS_BATCH) break;
   }
   return total;
 }

@@ -30,7 +30,7 @@ beforeEach(() => {
   });
 });
 
-/** Two people in turn: 40 seconds each, with a pause of two. */
+/** Two speakers with a pause of two seconds between them. */
 const TALK = recording([
   [[1], 40],
   [[], 2],
@@ -74,7 +74,7 @@ const usage = async () =>
       .all()
   ).results;
 
-it('gives each word a speaker, and a line of its own in the usage', async () => {
+it('assigns each word to a speaker and records the usage of the transcription', async () => {
   await assembled();
   expect(world.messages()).toContainEqual({ step: 'transcribe', jobId: world.id });
   await tick('transcribe');
@@ -98,7 +98,7 @@ it('gives each word a speaker, and a line of its own in the usage', async () => 
   expect([await world.steps(), await world.workKeys()]).toEqual([[], []]);
 });
 
-it('leaves everything else of the output as it is without a transcription, to the byte', async () => {
+it('leaves the other members of the output byte for byte unchanged', async () => {
   const request = { exclusive: true, confidence: true, turnLevelConfidence: true };
   await analysed(request);
   await tick('assemble');
@@ -112,7 +112,7 @@ it('leaves everything else of the output as it is without a transcription, to th
   expect(JSON.stringify(rest)).toBe(JSON.stringify(plain));
 });
 
-it('sends a piece again that failed, and none that is done', async () => {
+it('sends only failed pieces again', async () => {
   await assembled();
   server.behaviours.push((response) => sendJson(response, 'no', 500));
   await tick('transcribe');
@@ -123,7 +123,7 @@ it('sends a piece again that failed, and none that is done', async () => {
   expect(server.heard).toHaveLength(3);
 });
 
-it('may die at any line, and ends with the same output', async () => {
+it('gives the same output after a crash at any call', async () => {
   await assembled();
   await tick('transcribe');
   const undisturbed = JSON.stringify(await output());
@@ -132,13 +132,13 @@ it('may die at any line, and ends with the same output', async () => {
       world.another();
       await assembled();
       let calls = 0;
-      const dying = world.withObjects({
+      const crashing = world.withObjects({
         [method]: async (...args: never[]) => {
-          if (calls++ === call) throw new Error('died');
+          if (calls++ === call) throw new Error('crashed');
           return (world.ports.objects[method] as (...all: never[]) => unknown)(...args);
         },
       });
-      await tick('transcribe', dying);
+      await tick('transcribe', crashing);
       world.now += 60_000;
       if ((await world.record()).status === 'running') await tick('transcribe');
       expect(JSON.stringify(await output()), `${method} ${call}`).toBe(undisturbed);
@@ -146,7 +146,7 @@ it('may die at any line, and ends with the same output', async () => {
   }
 }, 60_000);
 
-it('is not assembled a second time while it is transcribed, and continues where an assembly ran twice', async () => {
+it('is not disturbed by a second assembly during the transcription', async () => {
   await assembled();
   await assembleJob(world.ports, await world.record(), async () => undefined);
   expect(await world.steps()).toEqual(['transcribe']);
@@ -176,7 +176,7 @@ describe('an engine that fails', () => {
     ['is down', 500, [2, 5, 15, 30, 60, 120, 300], 'does not answer'],
     ['refuses', 401, [2, 5], 'refuses it'],
   ] as const)(
-    'for good and %s costs the text, after growing pauses, and nothing else',
+    'permanently and %s costs only the transcript, after growing pauses',
     async (_, status, pauses, reason) => {
       await assembled();
       server.behaviours.push(...Array.from({ length: 40 }, () => failing(status)));
@@ -189,7 +189,7 @@ describe('an engine that fails', () => {
     },
   );
 
-  it('is asked again no sooner than its Retry-After', async () => {
+  it('is retried no sooner than its Retry-After', async () => {
     await assembled();
     server.behaviours.push((response) => {
       response.writeHead(429, { 'retry-after': '77' });
@@ -199,7 +199,7 @@ describe('an engine that fails', () => {
     expect(world.sent.at(-1)?.delaySeconds).toBe(77);
   });
 
-  it('now and then, is asked as often as needed', async () => {
+  it('now and then is retried without limit while pieces succeed', async () => {
     await assembled();
     engine = { ...server.engine(), maxPieceSeconds: 8, concurrency: 1 };
     for (let i = 0; i < 12; i++) {
@@ -211,14 +211,14 @@ describe('an engine that fails', () => {
     expect((await output()).turnLevelTranscription?.length).toBeGreaterThan(1);
   });
 
-  it('that is configured no more costs the text', async () => {
+  it('that is no longer configured costs only the transcript', async () => {
     await assembled();
     engine = undefined;
     await tick('transcribe');
     expect((await output()).warning).toMatch(/no engine is configured/);
   });
 
-  it('so that the step fails again and again, or dies, costs the text', async () => {
+  it('with exceptions in every start, or crashes, costs only the transcript', async () => {
     const { maxPieceSeconds, concurrency } = server.engine();
     engine = { maxPieceSeconds, concurrency, transcribe: () => Promise.reject(new Error('broken')) };
     await assembled();
@@ -233,7 +233,7 @@ describe('an engine that fails', () => {
   });
 });
 
-it('says where an engine tells no times of words, or hears none', async () => {
+it('warns if an engine returns no word times or no words', async () => {
   await assembled();
   for (let i = 0; i < 2; i++) server.behaviours.push((response) => sendJson(response, { text: 'One two. Three.' }));
   await tick('transcribe');
@@ -251,7 +251,7 @@ it('says where an engine tells no times of words, or hears none', async () => {
   });
 });
 
-it('hands over when its time is up, so that others have their turn', async () => {
+it('hands over when its time slice is used up', async () => {
   await assembled();
   const slow = server.engine();
   engine = {

@@ -27,7 +27,7 @@ const SLICE_MS = 15_000;
 const PAUSES_SECONDS = [2, 5, 15, 30, 60, 120, 300];
 /** Retries of a refused request: the answer is unlikely to change. */
 const MAX_REFUSALS = 2;
-const WITHOUT = 'The recording could not be transcribed';
+const NO_TRANSCRIPT = 'The recording could not be transcribed';
 
 /** The stored words of a piece. */
 interface PieceWords {
@@ -54,8 +54,8 @@ export async function transcribeJob(ports: TranscriptionPorts, job: JobRecord, s
   const pieces = piecesOf(state.turns, engine.maxPieceSeconds);
   const run = new Run(ports, job.id, tag, engine, language, signal);
   const fault = await run.transcribe(pieces, state);
-  if (fault) return retry(ports, job, tag, { ...state, failures: run.isAhead ? 1 : state.failures + 1 }, fault);
-  if (!run.isWhole) {
+  if (fault) return retry(ports, job, tag, { ...state, failures: run.hasSucceeded ? 1 : state.failures + 1 }, fault);
+  if (!run.isComplete) {
     await save(ports, job.id, tag, { ...state, pieces: run.next, failures: 0 });
     await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
     return sendAgain(ports, { step: 'transcribe', jobId: job.id });
@@ -67,8 +67,8 @@ export async function transcribeJob(ports: TranscriptionPorts, job: JobRecord, s
 /** Sends the pieces of one invocation. */
 class Run {
   /** Whether a piece has succeeded in this invocation. */
-  isAhead = false;
-  isWhole = false;
+  hasSucceeded = false;
+  isComplete = false;
   /** Number of the next piece. */
   next = 0;
 
@@ -85,7 +85,7 @@ class Run {
   async transcribe(pieces: readonly Piece[], { turns, pieces: done }: Transcription): Promise<EngineFault | undefined> {
     const { ports, jobId, tag } = this;
     const startedAt = ports.now();
-    const isOver = () => this.isAhead && ports.now() - startedAt > SLICE_MS;
+    const isOver = () => this.hasSucceeded && ports.now() - startedAt > SLICE_MS;
     this.next = done;
     let fault: EngineFault | undefined;
     const work = async (): Promise<void> => {
@@ -96,7 +96,7 @@ class Run {
       }
     };
     await Promise.all(Array.from({ length: this.engine.concurrency }, work));
-    this.isWhole = !fault && this.next >= pieces.length;
+    this.isComplete = !fault && this.next >= pieces.length;
     return fault;
   }
 
@@ -116,7 +116,7 @@ class Run {
         endSeconds: turn.endSeconds - audio.startSeconds,
       }));
     const timed = timedWords(answer.value, audio.endSeconds - audio.startSeconds, speech);
-    const moved: PieceWords = {
+    const shifted: PieceWords = {
       isSpread: timed.isSpread,
       words: timed.words.map((word) => ({
         ...word,
@@ -124,8 +124,8 @@ class Run {
         endSeconds: word.endSeconds + audio.startSeconds,
       })),
     };
-    await ports.objects.put(wordsKey(jobId, tag, piece), new TextEncoder().encode(JSON.stringify(moved)));
-    this.isAhead = true;
+    await ports.objects.put(wordsKey(jobId, tag, piece), new TextEncoder().encode(JSON.stringify(shifted)));
+    this.hasSucceeded = true;
     return undefined;
   }
 }
@@ -205,7 +205,7 @@ async function finish(
 ): Promise<void> {
   const { turns, warning } = await read(ports, job.id, tag);
   const transcript = end.kind === 'whole' ? await transcriptOf(ports.pause, turns, end) : undefined;
-  const warnings = [warning, end.kind === 'failed' ? `${WITHOUT}: ${end.reason}.` : transcript?.warning];
+  const warnings = [warning, end.kind === 'failed' ? `${NO_TRANSCRIPT}: ${end.reason}.` : transcript?.warning];
   await ports.objects.putStream(outputKey(job.id), document(ports, job.id, tag, transcript, warnings));
   const bill = billOf(job.kind, turns.durationSeconds);
   const transcribedSeconds = transcript && bill.billedSeconds;

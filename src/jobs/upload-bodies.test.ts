@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { type Patience, PatientReader, Places, TooSlow } from './upload-bodies.ts';
+import { LimitedReader, type ReadLimits, Slots, TooSlow } from './upload-bodies.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** A body that sends so many bytes every so many milliseconds, so often, and then stops or ends. */
+/** A body that sends `bytes` every `everyMs`, `times` times, and then ends or stalls. */
 function sender({ bytes = 1, everyMs = 1000, times = 1, ends = true } = {}) {
   const seen = { cancelled: false };
   let timer: ReturnType<typeof setInterval>;
@@ -27,8 +27,8 @@ function sender({ bytes = 1, everyMs = 1000, times = 1, ends = true } = {}) {
   return { body, seen };
 }
 
-async function readAll(body: ReadableStream<Uint8Array>, patience: Patience): Promise<number | 'too slow'> {
-  const reader = new PatientReader(body, patience);
+async function readAll(body: ReadableStream<Uint8Array>, limits: ReadLimits): Promise<number | 'too slow'> {
+  const reader = new LimitedReader(body, limits);
   let bytes = 0;
   const done = (async () => {
     try {
@@ -45,24 +45,24 @@ async function readAll(body: ReadableStream<Uint8Array>, patience: Patience): Pr
   return done;
 }
 
-it('reads what comes in time', async () => {
-  const patience = { pauseMs: 15_000, totalMs: 60_000, minBytesPerMinute: 1000 };
-  expect(await readAll(sender({ bytes: 100, everyMs: 1000, times: 50 }).body, patience)).toBe(5000);
+it('reads a body that arrives in time', async () => {
+  const limits = { pauseMs: 15_000, totalMs: 60_000, minBytesPerMinute: 1000 };
+  expect(await readAll(sender({ bytes: 100, everyMs: 1000, times: 50 }).body, limits)).toBe(5000);
 });
 
 it.each([
-  ['stops', { ends: false }, { pauseMs: 15_000 }],
-  ['takes too long for all of it', { times: 100 }, { pauseMs: 15_000, totalMs: 60_000 }],
-  ['drips', { times: 1000 }, { pauseMs: 15_000, minBytesPerMinute: 1000 }],
-])('gives a sender up that %s', async (_, how, patience) => {
+  ['stalls', { ends: false }, { pauseMs: 15_000 }],
+  ['exceeds the total time', { times: 100 }, { pauseMs: 15_000, totalMs: 60_000 }],
+  ['sends too few bytes per minute', { times: 1000 }, { pauseMs: 15_000, minBytesPerMinute: 1000 }],
+])('cancels the body of a sender that %s', async (_, how, limits) => {
   const { body, seen } = sender(how);
-  expect(await readAll(body, patience)).toBe('too slow');
+  expect(await readAll(body, limits)).toBe('too slow');
   expect(seen.cancelled).toBe(true);
 });
 
-it('does not count the time in which nobody reads, nor what came before a restart', async () => {
+it('counts neither the time between reads nor the time before a restart', async () => {
   const { body } = sender({ times: 50 });
-  const reader = new PatientReader(body, { pauseMs: 15_000, totalMs: 60_000 });
+  const reader = new LimitedReader(body, { pauseMs: 15_000, totalMs: 60_000 });
   const readFor = async (chunks: number) => {
     for (let i = 0; i < chunks; i++) {
       const chunk = reader.read();
@@ -78,63 +78,63 @@ it('does not count the time in which nobody reads, nor what came before a restar
   reader.close();
 });
 
-const BOUNDS = { places: 2, perAccount: 1 };
+const BOUNDS = { slots: 2, perAccount: 1 };
 
-/** Places with a clock that only waiting moves. */
+/** Slots with a clock that only waiting advances. */
 function withClock(bounds = BOUNDS) {
   const clock = { ms: 0, at: new Map<number, () => void>() };
   const sleep = async (ms: number) => {
     clock.ms += ms;
     clock.at.get(clock.ms)?.();
   };
-  return { clock, places: new Places(bounds, () => clock.ms, sleep) };
+  return { clock, slots: new Slots(bounds, () => clock.ms, sleep) };
 }
 
-it('lets two in, and the third when one has been answered', async () => {
-  const { clock, places } = withClock();
-  const first = await places.take('a');
-  expect(await places.take('b')).toBeDefined();
+it('gives the third request a slot when one is released', async () => {
+  const { clock, slots } = withClock();
+  const first = await slots.take('a');
+  expect(await slots.take('b')).toBeDefined();
   expect(clock.ms).toBe(0);
   clock.at.set(500, () => first?.release());
-  expect(await places.take('c')).toBeDefined();
+  expect(await slots.take('c')).toBeDefined();
   expect(clock.ms).toBe(500);
 });
 
-it('turns one down that has waited for 20 s', async () => {
-  const { clock, places } = withClock();
-  await places.take('a');
-  await places.take('b');
-  expect(await places.take('c')).toBeUndefined();
+it('refuses a request that has waited for 20 s', async () => {
+  const { clock, slots } = withClock();
+  await slots.take('a');
+  await slots.take('b');
+  expect(await slots.take('c')).toBeUndefined();
   expect(clock.ms).toBe(20_000);
 });
 
-it('leaves a place to others when one account would have them all', async () => {
-  const { clock, places } = withClock();
-  await places.take('a');
-  expect(await places.take('a')).toBeUndefined();
+it('keeps a slot free for other accounts', async () => {
+  const { clock, slots } = withClock();
+  await slots.take('a');
+  expect(await slots.take('a')).toBeUndefined();
   const waitedMs = clock.ms;
-  expect(await places.take('b')).toBeDefined();
+  expect(await slots.take('b')).toBeDefined();
   expect(clock.ms).toBe(waitedMs);
 });
 
-it('frees the place of a request that was cut off, not one that is in use', async () => {
-  const { clock, places } = withClock();
-  await places.take('a');
-  const used = await places.take('b');
+it('frees the slot of an aborted request, not one that is in use', async () => {
+  const { clock, slots } = withClock();
+  await slots.take('a');
+  const used = await slots.take('b');
   clock.ms += 2 * 60_000;
   used?.renew();
   clock.ms += 60_000;
-  expect(await places.take('c')).toBeDefined();
+  expect(await slots.take('c')).toBeDefined();
   expect(clock.ms).toBe(3 * 60_000);
-  expect(await places.take('d')).toBeUndefined();
+  expect(await slots.take('d')).toBeUndefined();
 });
 
-it('gives a place back once, however often it is told to', async () => {
-  const { places } = withClock();
-  const first = await places.take('a');
+it('frees a slot only once if `release` is called twice', async () => {
+  const { slots } = withClock();
+  const first = await slots.take('a');
   first?.release();
   first?.release();
-  await places.take('a');
-  await places.take('b');
-  expect(await places.take('c')).toBeUndefined();
+  await slots.take('a');
+  await slots.take('b');
+  expect(await slots.take('c')).toBeUndefined();
 });

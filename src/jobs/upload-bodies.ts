@@ -1,23 +1,23 @@
-const LOOK_EVERY_MS = 1000;
+const CHECK_EVERY_MS = 1000;
 const MINUTE_MS = 60_000;
 
-/** How slow the sender of a body may be. Only the time counts in which its bytes are waited for. */
-export interface Patience {
-  /** The longest pause, milliseconds. */
+/** Limits for the sender of a body. Only the time during which a read waits for bytes counts. */
+export interface ReadLimits {
+  /** Maximum pause, milliseconds. */
   readonly pauseMs: number;
-  /** The longest time for all of it, milliseconds. */
+  /** Maximum time for the whole body, milliseconds. */
   readonly totalMs?: number;
-  /** The fewest bytes in a minute. */
+  /** Minimum number of bytes per minute. */
   readonly minBytesPerMinute?: number;
 }
 
 export class TooSlow extends Error {}
 
 /**
- * Reads a body whose sender may stop or drip: who holds memory for it must be rid of it some time. A body that is given
- * up is cancelled.
+ * Reads a body whose sender may stall or be slow, so that its memory is not held without limit. Cancels the body when
+ * it exceeds the limits.
  */
-export class PatientReader {
+export class LimitedReader {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #timer: ReturnType<typeof setInterval>;
   #waitsSince: number | undefined;
@@ -29,14 +29,14 @@ export class PatientReader {
   /** @param now milliseconds since the Unix epoch */
   constructor(
     body: ReadableStream<Uint8Array>,
-    private readonly patience: Patience,
+    private readonly limits: ReadLimits,
     private readonly now: () => number = Date.now,
   ) {
     this.#reader = body.getReader();
-    this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS);
+    this.#timer = setInterval(() => this.#check(), CHECK_EVERY_MS);
   }
 
-  /** @throws TooSlow for a sender that is too slow, and what the stream fails with */
+  /** @throws TooSlow if the sender exceeds the limits; errors of the stream */
   async read(): Promise<Uint8Array | undefined> {
     if (this.#isTooSlow) throw new TooSlow();
     this.#waitsSince = this.now();
@@ -60,19 +60,19 @@ export class PatientReader {
     this.#waitedMs = 0;
   }
 
-  /** Gives the body back, read or not. */
+  /** Releases the body, whether read to its end or not. */
   close(): void {
     clearInterval(this.#timer);
     if (!this.#isTooSlow) this.#reader.releaseLock();
   }
 
-  #look(): void {
+  #check(): void {
     if (this.#waitsSince === undefined) return;
-    const { pauseMs, totalMs = Number.POSITIVE_INFINITY, minBytesPerMinute = 0 } = this.patience;
+    const { pauseMs, totalMs = Number.POSITIVE_INFINITY, minBytesPerMinute = 0 } = this.limits;
     const waitsMs = this.now() - this.#waitsSince;
     const isMinuteOver = this.#minuteMs + waitsMs >= MINUTE_MS;
-    const isDripping = isMinuteOver && this.#minuteBytes < minBytesPerMinute;
-    if (waitsMs >= pauseMs || this.#waitedMs + waitsMs >= totalMs || isDripping) {
+    const isTooFewBytes = isMinuteOver && this.#minuteBytes < minBytesPerMinute;
+    if (waitsMs >= pauseMs || this.#waitedMs + waitsMs >= totalMs || isTooFewBytes) {
       this.#isTooSlow = true;
       clearInterval(this.#timer);
       void this.#reader.cancel().catch(() => undefined);
@@ -86,65 +86,64 @@ export class PatientReader {
 const MAX_WAIT_MS = 20_000;
 const POLL_MS = 50;
 /**
- * An invocation that the platform ends gives nothing back: a place is free again after as long as any request may take,
- * or any piece of a long one.
+ * An invocation that the platform ends releases nothing. A slot counts as free after this time without a renewal, which
+ * is longer than any request, or any span between renewals of a long one.
  */
 const STALE_MS = 3 * 60_000;
 
-/** A place in the isolate for what fills its memory; given back when it does so no longer. */
-export interface Place {
-  /** Says that it is still in use. */
+/** Permission to hold a large part of the isolate's memory; released when the memory is free again. */
+export interface Slot {
+  /** Extends the slot, which is still in use. */
   renew(): void;
   release(): void;
 }
 
 /**
- * Number of places in an isolate, and the maximum for one account: no account is kept out by one other
- * alone.
+ * Number of slots in an isolate, and the maximum for one account, so that no account alone can block the others.
  */
-export interface PlaceBounds {
-  readonly places: number;
+export interface SlotLimits {
+  readonly slots: number;
   readonly perAccount: number;
 }
 
-/** The places of one isolate, of one kind. */
-export class Places {
-  readonly #holders = new Map<Place, { readonly accountId: string; usedAt: number }>();
+/** The slots of one isolate for one purpose. */
+export class Slots {
+  readonly #holders = new Map<Slot, { readonly accountId: string; usedAt: number }>();
 
   /**
    * @param now milliseconds since the Unix epoch
-   * @param sleep waits that many milliseconds. Polled, because the platform ties promises to the request that made them
+   * @param sleep waits that many milliseconds. `take` polls: the platform ties a promise to the request that made it
    */
   constructor(
-    private readonly bounds: PlaceBounds,
+    private readonly bounds: SlotLimits,
     private readonly now: () => number = () => Date.now(),
     private readonly sleep: (ms: number) => Promise<void> = (ms) => new Promise((done) => setTimeout(done, ms)),
   ) {}
 
-  /** @returns undefined when no place became free in 20 s */
-  async take(accountId: string): Promise<Place | undefined> {
+  /** @returns undefined if no slot became free within 20 s */
+  async take(accountId: string): Promise<Slot | undefined> {
     const giveUpAt = this.now() + MAX_WAIT_MS;
     while (this.#isTaken(accountId)) {
       if (this.now() >= giveUpAt) return undefined;
       await this.sleep(POLL_MS);
     }
     const holder = { accountId, usedAt: this.now() };
-    const place: Place = {
+    const slot: Slot = {
       renew: () => {
         holder.usedAt = this.now();
       },
-      release: () => void this.#holders.delete(place),
+      release: () => void this.#holders.delete(slot),
     };
-    this.#holders.set(place, holder);
-    return place;
+    this.#holders.set(slot, holder);
+    return slot;
   }
 
   #isTaken(accountId: string): boolean {
     let own = 0;
-    for (const [place, holder] of this.#holders) {
-      if (this.now() - holder.usedAt >= STALE_MS) this.#holders.delete(place);
+    for (const [slot, holder] of this.#holders) {
+      if (this.now() - holder.usedAt >= STALE_MS) this.#holders.delete(slot);
       else if (holder.accountId === accountId) own++;
     }
-    return own >= this.bounds.perAccount || this.#holders.size >= this.bounds.places;
+    return own >= this.bounds.perAccount || this.#holders.size >= this.bounds.slots;
   }
 }

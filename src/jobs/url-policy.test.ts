@@ -177,7 +177,7 @@ describe('addresses of recordings', () => {
     }
   });
 
-  it.each(INVALID)('does not take %j for an address', (url) => {
+  it.each(INVALID)('refuses %j as invalid', (url) => {
     for (const policy of [strict, local]) {
       expect(checkSourceUrl(url, policy)).toMatchObject({ ok: false, error: { reason: 'invalid' } });
     }
@@ -190,19 +190,19 @@ describe('addresses of recordings', () => {
 });
 
 describe('data: URLs', () => {
-  it('are recordings too, but nothing to redirect to', () => {
+  it('are accepted as recordings, but not as redirect targets', () => {
     expect(checkSourceUrl('data:audio/wav;base64,UklGRg==', strict)).toMatchObject({ ok: true });
     expect(checkSourceUrl('DATA:,abc', strict)).toMatchObject({ ok: true });
     expect(checkHttpUrl('data:,abc', strict)).toMatchObject({ ok: false });
   });
 
-  it('need data, and at most 8 MiB of it', () => {
+  it('must contain data, at most 8 MiB', () => {
     expect(checkSourceUrl('data:audio/wav;base64', strict)).toMatchObject({ ok: false });
     expect(checkSourceUrl('data:audio/wav;base64,', strict)).toMatchObject({ ok: false });
     const base64 = (bytes: number) => `data:audio/wav;base64,${'A'.repeat((bytes / 3) * 4)}`;
     expect(checkSourceUrl(base64(8_388_606), strict)).toMatchObject({ ok: true });
     expect(checkSourceUrl(base64(8_388_633), strict)).toMatchObject({ ok: false });
-    // Line breaks and escapes are no data: 8,300,000 bytes were refused in lines of 76 characters.
+    // Line breaks and escapes do not count.
     const inLines = base64(8_300_001).replace(/A{76}/g, (line) => `${line}\r\n`);
     expect(checkSourceUrl(inLines, strict)).toMatchObject({ ok: true });
     expect(checkSourceUrl(inLines.replaceAll('\r\n', '%0D%0A').replaceAll('AAAA', 'A%2BAA'), strict)).toMatchObject({
@@ -212,7 +212,7 @@ describe('data: URLs', () => {
 });
 
 describe('webhook addresses', () => {
-  it('must be https, except to loopback where it is allowed', () => {
+  it('must be https, except to loopback if that is allowed', () => {
     expect(checkWebhookUrl('https://example.com/hook', strict)).toMatchObject({ ok: true });
     expect(checkWebhookUrl('http://example.com/hook', strict)).toMatchObject({ ok: false });
     expect(checkWebhookUrl('http://example.com/hook', local)).toMatchObject({ ok: false });
@@ -225,7 +225,7 @@ describe('webhook addresses', () => {
   });
 });
 
-it('is decided at once for a name of dots and for endless addresses: a small request held up an isolate for seconds', () => {
+it('checks a host of many dots and very long URLs quickly', () => {
   for (const dots of [1000, 8000, 3_000_000]) {
     expect(checkWebhookUrl(`https://a${'.'.repeat(dots)}b/`, strict).ok).toBe(dots <= 8000);
     expect(checkHttpUrl(`https://localhost${'.'.repeat(dots)}/`, strict)).toMatchObject({ ok: false });
@@ -235,12 +235,12 @@ it('is decided at once for a name of dots and for endless addresses: a small req
   });
 });
 
-it('tells which kinds of address there are', () => {
+it('names the accepted schemes in its messages', () => {
   const messageOf = (checked: ReturnType<typeof checkSourceUrl>) => (checked.ok ? '' : checked.error.message);
   expect(messageOf(checkSourceUrl('ftp://example.com/a.wav', strict))).toMatch(
     /must be https, http, media:\/\/ or data:\./,
   );
-  // A path or a host alone was said to be no valid URL, and not what is missing.
+  // A path or a host without a scheme gets the same message.
   for (const address of ['/home/ann/a.wav', 'a.wav', 'www.example.com/a.wav', '//example.com/a.wav'])
     expect(messageOf(checkSourceUrl(address, strict))).toMatch(/must be https, http, media:\/\/ or data:\./);
   expect(messageOf(checkWebhookUrl('example.com/hook', strict))).toMatch(/must be https\./);

@@ -59,8 +59,8 @@ const invalid = (message: string): Result<never, UrlError> => ({ ok: false, erro
 const closed = (message: string): Checked => ({ ok: false, error: { reason: 'private_address', message } });
 
 /**
- * Checks the address of a recording: http, https, or `data:` of at most 8 MiB. Refuses IP addresses that are not public,
- * in every notation of a URL, and names that are known to be internal. Does not resolve names.
+ * Checks the address of a recording: http, https, or `data:` of at most 8 MiB. Refuses IP addresses that are not
+ * public, in every notation of a URL, and names that are known to be internal. Does not resolve names.
  */
 export function checkSourceUrl(url: string, policy: UrlPolicy): Result<unknown, UrlError> {
   if (!isDataUrl(url)) return checkAddress(url, policy, SOURCE, 'https, http, media:// or data:');
@@ -74,8 +74,8 @@ export function checkHttpUrl(url: string, policy: UrlPolicy): Checked {
 }
 
 /**
- * Policy for redirects from an address: only a loopback address may redirect to loopback. The caller chose that address,
- * but not where another server redirects to.
+ * Policy for redirects from an address: only a loopback address may redirect to loopback. The caller chose that
+ * address, but not where another server redirects to.
  */
 export function redirectPolicy(policy: UrlPolicy, from: URL): UrlPolicy {
   return { allowLoopback: policy.allowLoopback && isLoopback(hostOf(from)) };

@@ -11,7 +11,7 @@ it('signs version, timestamp and raw body with the secret', async () => {
   expect(await signWebhook('whs_é', signedContent(1_700_000_001, [body]).content)).not.toBe(expected);
 });
 
-it('signs with the secret from before a rotation too, for a day', () => {
+it('also signs with the previous secret for a day after a rotation', () => {
   expect(signingVersions(1, null, 5)).toEqual([1]);
   expect(signingVersions(2, 1000, 1000)).toEqual([2, 1]);
   expect(signingVersions(2, 1000, 1000 + WEBHOOK_SECRET_GRACE_MS - 1)).toEqual([2, 1]);

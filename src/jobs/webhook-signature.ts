@@ -1,6 +1,6 @@
 import { toHex } from '../audio/bytes.ts';
 
-/** How long the secret from before a rotation still signs beside the new one. */
+/** Time after a rotation during which the previous secret also signs. */
 export const WEBHOOK_SECRET_GRACE_MS = 24 * 3600 * 1000;
 
 /**
@@ -14,11 +14,11 @@ export function signingVersions(version: number, rotatedAt: number | null, now: 
 }
 
 /**
- * What a webhook's signature is made over, `v0:{timestamp}:{raw body}` (contract §8), and the body, which is a view of
- * it: outputs have megabytes, and one copy in memory is enough.
+ * The signed content of a webhook, `v0:{timestamp}:{raw body}` (contract §8), and the body as a view of it: outputs
+ * have megabytes, and one copy in memory is enough.
  *
  * @param timestampSeconds Unix time, also sent as `X-Request-Timestamp`
- * @param parts of the body, in order
+ * @param parts parts of the body, in order
  */
 export function signedContent(
   timestampSeconds: number,

@@ -2,33 +2,31 @@
 export const WORK_PREFIX = 'work/';
 export const workPrefix = (jobId: string) => `${WORK_PREFIX}${jobId}/`;
 /**
- * Raised with every change of what the steps of a job leave for one another: the state of its ingest, the chunks, the
- * parts.
+ * Version of the working data that one step of a job passes to another: ingest state, chunks and parts. Raise it with
+ * every change of their format.
  */
 export const WORK_VERSION = 10;
 /**
- * What the steps of a job leave for one another is of one version of the service and of one pair of models: embeddings
- * of two models cannot be compared. What another version or other models left is not looked at: the recording is read
- * again.
+ * Working data belongs to one version of the service and one set of models, because embeddings of two models cannot be
+ * compared. Data of another version or other models is ignored, and the recording is read again.
  *
- * @param models the short name of those in use, letters and digits
+ * @param models short name of the models in use, letters and digits
  */
 export const workOf = (models: string) => `v${WORK_VERSION}-${models}`;
 export const ingestKey = (jobId: string, work: string) => `${workPrefix(jobId)}ingest-${work}.json`;
-/** The copy of a recording that cannot be read where it is. */
+/** The copy of a recording that cannot be read at its server. */
 export const copyKey = (jobId: string) => `${workPrefix(jobId)}source`;
 const numbered = (number: number) => String(number).padStart(5, '0');
-/** @param tag of the bytes that were read (`tagOf`) */
+/** @param tag tag of the file that was read (`tagOf`) */
 export const chunkKey = (jobId: string, chunk: number, tag: string) =>
   `${workPrefix(jobId)}pcm-${tag}-${numbered(chunk)}`;
-/** @param tag of the bytes that the part was made of */
+/** @param tag tag of the file that was analysed (`tagOf`) */
 export const partKey = (jobId: string, shard: number, tag: string) =>
   `${workPrefix(jobId)}part-${tag}-${numbered(shard)}`;
 /**
- * Speakers' probabilities of a long recording, between their making and the writing of the output.
+ * Speaker probabilities of a long recording, stored until the output is written.
  *
- * @param run of the assembly, different for each: of two copies at once, one would read what the other has put down in
- *   the middle of its work
+ * @param run id of the run of the assembly, because two concurrent runs would otherwise read each other's values
  */
 export const tracksKey = (jobId: string, run: string, block: number) =>
   `${workPrefix(jobId)}tracks-${run}-${String(block).padStart(5, '0')}`;
@@ -44,13 +42,13 @@ export const outputKey = (jobId: string) => `outputs/${jobId}.json`;
 /** Analysis that a recount of a diarize job needs; stored as long as the output. */
 export const analysisKey = (jobId: string) => `analyses/${jobId}`;
 
-/** The job that an object belongs to, by its key; undefined for one that is no job's. */
+/** The job that an object belongs to, by its key; undefined if it belongs to none. */
 export function jobOfKey(key: string): string | undefined {
   if (key.startsWith(WORK_PREFIX)) return key.slice(WORK_PREFIX.length).split('/', 1)[0];
   return RESULT_KEY.exec(key)?.[1];
 }
 
-/** Stands in a stored request for a `data:` URL, whose text is an object of its own until the job ends. */
+/** Placeholder in a stored request for a `data:` URL, whose text is a separate object until the job ends. */
 export const INLINE_URL = 'data:';
 export const inlineUrlKey = (jobId: string) => `${workPrefix(jobId)}url`;
 /** The voiceprints of an identify request, until the job ends. */

@@ -12,12 +12,13 @@ const FIXTURES = new URL('../../test/fixtures/formats', import.meta.url);
 const NO_RECORDING = /\.(sh|py|ts|json)$/;
 const ports = audioPorts();
 /**
- * Decoding can continue every hundred seconds, and the fixtures are shorter: formats whose files may be repeated are.
+ * Fixtures that are repeated: decoding can continue only every hundred seconds, and the fixtures are shorter. Only
+ * files of these formats can be concatenated.
  */
 const REPEATED = /^(adts-aac-16000|mp2-16000|mp3-8000|ogg-opus-stereo|ogg-vorbis-8000|mpegts-mp3)/;
 const LEAST_SECONDS = 210;
 
-/** Paths of all members, elements of arrays without their numbers. */
+/** Paths and types of all members; elements of arrays without their index. */
 const membersOf = (value: unknown, path = ''): string[] =>
   typeof value !== 'object' || value === null
     ? [`${path}: ${typeof value}`]
@@ -25,7 +26,7 @@ const membersOf = (value: unknown, path = ''): string[] =>
         membersOf(inner, Array.isArray(value) ? `${path}[]` : `${path}.${name}`),
       );
 
-/** Where another process would continue near the end of a recording. */
+/** Checkpoint near the end of a recording. */
 async function checkpointOf(file: Uint8Array): Promise<{ format: string; checkpoint: Checkpoint }> {
   const recording = await openRecording(file, ports);
   let samples = 0;
@@ -33,7 +34,7 @@ async function checkpointOf(file: Uint8Array): Promise<{ format: string; checkpo
   return { format: recording.facts.format, checkpoint: recording.checkpointAt(samples) };
 }
 
-/** The files of a fixture: itself, and as often in a row as it takes. */
+/** The fixture, and the fixture concatenated to `LEAST_SECONDS` where its format allows that. */
 async function* filesOf(name: string): AsyncGenerator<Uint8Array> {
   const file = formatFixture(name);
   yield file;
@@ -42,7 +43,7 @@ async function* filesOf(name: string): AsyncGenerator<Uint8Array> {
   yield concat(...Array.from({ length: Math.ceil(LEAST_SECONDS / durationSeconds) }, () => file));
 }
 
-it('is raised with the shape of a state: one of another version cannot be resumed', async () => {
+it('is raised when the shape of the stored state changes', async () => {
   const members = new Set(membersOf(ingestedState({ warning: 'x' })));
   const add = async (file: Uint8Array) => {
     const { format, checkpoint } = await checkpointOf(file);
@@ -55,6 +56,6 @@ it('is raised with the shape of a state: one of another version cannot be resume
     .update([...members].sort().join('\n'))
     .digest('hex')
     .slice(0, 16);
-  // Where this fails, raise the version and note the new shape.
+  // If this fails, raise the version and put the new hash here.
   expect([WORK_VERSION, shape]).toEqual([10, '116558b97b361000']);
 });

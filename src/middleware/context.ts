@@ -1,6 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import type { AppServices, Principal } from '../jobs/app-services.ts';
-import type { Place } from '../jobs/upload-bodies.ts';
+import type { Slot } from '../jobs/upload-bodies.ts';
 
 /** Values that the middleware sets in a request's context. */
 export interface AppVariables {
@@ -8,8 +8,8 @@ export interface AppVariables {
   services: AppServices;
   /** Set by `authenticate`. */
   principal: Principal;
-  /** The place of a request whose body is not small; released after the answer. */
-  bodyPlace?: Place;
+  /** The slot of a request whose body is not small; released after the answer. */
+  bodySlot?: Slot;
   /** Set if errors are answered in OpenAI's form. */
   errorForm?: 'openai';
   /** State of the account's rate window; unset for requests without a key. */

@@ -1,5 +1,5 @@
 import { type MultipartError, make, type Parser } from 'multipasta';
-import { type Patience, PatientReader, Places, TooSlow } from '../jobs/upload-bodies.ts';
+import { LimitedReader, type ReadLimits, Slots, TooSlow } from '../jobs/upload-bodies.ts';
 import type { AppContext } from './context.ts';
 import type { Refusal } from './refusals.ts';
 
@@ -7,11 +7,11 @@ const FORM = 'multipart/form-data';
 /** All fields except the file; speaker references in base64 need the most. */
 const MAX_FIELD_BYTES = 8 * 1024 * 1024;
 const MAX_PARTS = 100;
-/** Requests with more bytes of fields need a place. */
+/** Requests with more bytes of fields need a slot. */
 const LARGE_FIELD_BYTES = 64 * 1024;
-const largeFields = new Places({ places: 2, perAccount: 1 });
+const largeFields = new Slots({ slots: 2, perAccount: 1 });
 const RETRY_SECONDS = 5;
-const PATIENCE = { pauseMs: 30_000, minBytesPerMinute: 60 * 8 * 1024 } satisfies Patience;
+const READ_LIMITS = { pauseMs: 30_000, minBytesPerMinute: 60 * 8 * 1024 } satisfies ReadLimits;
 const TOO_SLOW = 'came too slowly: at least 8 KiB/s and no pause of more than 30 s';
 
 const CUT_OFF = 'ended before the form did';
@@ -35,8 +35,8 @@ export interface FormOptions {
 
 /**
  * Reads a form and streams its file, which may come before or after the fields. The order of the checks is the
- * contract's: size (413), Content-Type (415), form (400). Large fields occupy a place of the isolate until `bodyPlace`
- * is released.
+ * contract's: size (413), Content-Type (415), form (400). Large fields occupy a slot of the isolate until `bodySlot` is
+ * released.
  */
 export async function readForm(c: AppContext, options: FormOptions): Promise<Form> {
   const tooLarge: Refusal = { kind: 'body_too_large', maxBytes: options.maxBytes };
@@ -46,7 +46,7 @@ export async function readForm(c: AppContext, options: FormOptions): Promise<For
   if (type !== '' && !isForm) return { ok: false, error: { kind: 'media_type', wanted: FORM } };
   const { body } = c.req.raw;
   if (!isForm || !body) return { ok: false, error: invalid(`must be a form (Content-Type: ${FORM})`) };
-  const reader = new PatientReader(body, PATIENCE);
+  const reader = new LimitedReader(body, READ_LIMITS);
   try {
     return await readParts(new PartReader(c, reader, type, options.maxBytes), options);
   } catch (error) {
@@ -105,7 +105,7 @@ class PartReader {
 
   constructor(
     private readonly c: AppContext,
-    private readonly reader: PatientReader,
+    private readonly reader: LimitedReader,
     contentType: string,
     private readonly maxBytes: number,
   ) {
@@ -200,10 +200,10 @@ class PartReader {
   async #boundFields(): Promise<void> {
     const fieldBytes = this.#totalBytes - this.#fileBytes;
     if (fieldBytes > MAX_FIELD_BYTES) throw new Refused({ kind: 'body_too_large', maxBytes: MAX_FIELD_BYTES });
-    if (fieldBytes <= LARGE_FIELD_BYTES || this.c.get('bodyPlace')) return;
-    const place = await largeFields.take(this.c.get('principal').account.id);
-    if (!place) throw new Refused({ kind: 'too_many_requests', retryAfterSeconds: RETRY_SECONDS });
-    this.c.set('bodyPlace', place);
+    if (fieldBytes <= LARGE_FIELD_BYTES || this.c.get('bodySlot')) return;
+    const slot = await largeFields.take(this.c.get('principal').account.id);
+    if (!slot) throw new Refused({ kind: 'too_many_requests', retryAfterSeconds: RETRY_SECONDS });
+    this.c.set('bodySlot', slot);
   }
 }
 

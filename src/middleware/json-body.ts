@@ -1,5 +1,5 @@
 import type { FieldError } from '../contract/errors.ts';
-import { type Patience, PatientReader, Places, TooSlow } from '../jobs/upload-bodies.ts';
+import { LimitedReader, type ReadLimits, Slots, TooSlow } from '../jobs/upload-bodies.ts';
 import type { AppContext } from './context.ts';
 import type { Refusal } from './refusals.ts';
 
@@ -15,7 +15,7 @@ export type JsonBody = { readonly ok: true; readonly value: unknown } | { readon
 /**
  * Reads a request's JSON body. The order of the checks is the contract's: size (413), Content-Type (415), syntax (400).
  * The size is checked while reading, so that a body without a Content-Length is bounded, too. A body that grows beyond
- * a threshold waits for a place in the isolate before reading continues, and keeps the place until the answer.
+ * a threshold waits for a slot in the isolate before reading continues, and keeps the slot until the answer.
  *
  * @param whenEmpty value of an empty body with any Content-Type; without it, an empty body is a fault
  */
@@ -117,18 +117,18 @@ function endOfString(text: string, from: number): number {
 }
 
 const FIRST_BYTES = 16 * 1024;
-/** Larger bodies need a place; a thousand stalled senders of smaller ones hold 64 MB for a few seconds. */
+/** Larger bodies need a slot; a thousand stalled senders of smaller ones hold 64 MB for a few seconds. */
 const COUNTED_BYTES = 64 * 1024;
-/** Larger bodies need one of the few `largeBodies` places: only bodies with a recording are this large. */
+/** Larger bodies need one of the few `largeBodies` slots: only bodies with a recording are this large. */
 const LARGE_BODY_BYTES = 1024 * 1024;
 /** At most 16 MiB in total. */
-const mediumBodies = new Places({ places: 16, perAccount: 4 });
+const mediumBodies = new Slots({ slots: 16, perAccount: 4 });
 /** One is parsed (about 35 MB) while the next one is received (12 MB), next to the memory of a job in the isolate. */
-const largeBodies = new Places({ places: 2, perAccount: 1 });
+const largeBodies = new Slots({ slots: 2, perAccount: 1 });
 const RETRY_SECONDS = 5;
-/** For a whole body; a place restarts the time. Enough for 8 MiB of audio at 1.5 Mbit/s. */
-const PATIENCE = { pauseMs: 15_000, totalMs: 60_000 } satisfies Patience;
-const TOO_SLOW = `came too slowly: it has ${PATIENCE.totalMs / 1000} s, and no more than ${PATIENCE.pauseMs / 1000} s without a byte. Upload a recording (POST /v1/media/input) instead`;
+/** For a whole body; a slot restarts the time. Enough for 8 MiB of audio at 1.5 Mbit/s. */
+const READ_LIMITS = { pauseMs: 15_000, totalMs: 60_000 } satisfies ReadLimits;
+const TOO_SLOW = `came too slowly: it has ${READ_LIMITS.totalMs / 1000} s, and no more than ${READ_LIMITS.pauseMs / 1000} s without a byte. Upload a recording (POST /v1/media/input) instead`;
 
 type Unread = 'too_large' | 'broken' | 'too_slow' | 'no_place';
 
@@ -138,7 +138,7 @@ type Unread = 'too_large' | 'broken' | 'too_slow' | 'no_place';
 async function readBounded(c: AppContext): Promise<Uint8Array | Unread> {
   const { body } = c.req.raw;
   if (!body) return new Uint8Array(0);
-  const reader = new PatientReader(body, PATIENCE);
+  const reader = new LimitedReader(body, READ_LIMITS);
   try {
     let bytes = new Uint8Array(FIRST_BYTES);
     let sizeBytes = 0;
@@ -146,7 +146,7 @@ async function readBounded(c: AppContext): Promise<Uint8Array | Unread> {
       const end = sizeBytes + chunk.length;
       if (end > JSON_BODY_MAX_BYTES) return 'too_large'; // `drain` reads the rest
       // While this waits, backpressure stops the sender.
-      if (!(await hasPlace(c, sizeBytes, end, reader))) return 'no_place';
+      if (!(await hasSlot(c, sizeBytes, end, reader))) return 'no_place';
       if (end > bytes.length) {
         const larger = new Uint8Array(Math.min(JSON_BODY_MAX_BYTES, Math.max(end, 2 * bytes.length)));
         larger.set(bytes.subarray(0, sizeBytes));
@@ -163,15 +163,15 @@ async function readBounded(c: AppContext): Promise<Uint8Array | Unread> {
   }
 }
 
-/** Takes the place that a body needs when it grows, and releases its previous place. */
-async function hasPlace(c: AppContext, from: number, to: number, reader: PatientReader): Promise<boolean> {
+/** Takes the slot that a body needs when it grows, and releases its previous slot. */
+async function hasSlot(c: AppContext, from: number, to: number, reader: LimitedReader): Promise<boolean> {
   const grewBeyond = (size: number) => from <= size && to > size;
-  const places = grewBeyond(LARGE_BODY_BYTES) ? largeBodies : grewBeyond(COUNTED_BYTES) ? mediumBodies : undefined;
-  if (!places) return true;
-  const place = await places.take(c.get('principal').account.id);
-  if (!place) return false;
-  c.get('bodyPlace')?.release();
-  c.set('bodyPlace', place);
+  const slots = grewBeyond(LARGE_BODY_BYTES) ? largeBodies : grewBeyond(COUNTED_BYTES) ? mediumBodies : undefined;
+  if (!slots) return true;
+  const slot = await slots.take(c.get('principal').account.id);
+  if (!slot) return false;
+  c.get('bodySlot')?.release();
+  c.set('bodySlot', slot);
   reader.restart();
   return true;
 }

@@ -1,7 +1,7 @@
 import type { ApiError, FieldError, ValidationError } from '../contract/errors.ts';
 import type { OpenAiError } from '../contract/openai.ts';
 import type { Scope } from '../jobs/app-services.ts';
-import { LEAST_CREDIT_SECONDS } from '../jobs/end-job.ts';
+import { MIN_CREDIT_SECONDS } from '../jobs/end-job.ts';
 import type { AppContext, AppMiddleware } from './context.ts';
 
 /** The end of a stream is unknown; an earlier retry would hardly succeed. */
@@ -65,7 +65,7 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       return apiError(
         c,
         402,
-        `The account has no subscription and less than ${LEAST_CREDIT_SECONDS} s of credit beyond its unfinished jobs and streams.`,
+        `The account has no subscription and less than ${MIN_CREDIT_SECONDS} s of credit beyond its unfinished jobs and streams.`,
       );
     case 'missing_scope':
       return apiError(c, 403, `The API key lacks the scope ${refusal.scope}.`);

@@ -86,12 +86,12 @@ async function readClaims(token: string, secret: CryptoKey): Promise<KeyClaims |
   }
 }
 
-/** Calls `make` once, at the first use. */
-function lazily<T>(make: () => T): () => T {
-  let made: { value: T } | undefined;
+/** Calls `create` once, at the first use. */
+function lazily<T>(create: () => T): () => T {
+  let created: { value: T } | undefined;
   return () => {
-    made ??= { value: make() };
-    return made.value;
+    created ??= { value: create() };
+    return created.value;
   };
 }
 

@@ -19,7 +19,7 @@ import type { Dsp } from './wasm/dsp.ts';
 
 let runtime: OnnxRuntime | undefined;
 const embedding = new Loaded<EmbeddingPort>();
-/** By the hash of the file: settings may share a model. */
+/** Segmentations by the hash of their file: settings may share a model. */
 const segmentations = new Map<string, Loaded<SegmentationPort>>();
 
 /**
@@ -28,7 +28,7 @@ const segmentations = new Map<string, Loaded<SegmentationPort>>();
  *
  * @param setting determines the segmentation; live streams use that of community-1
  * @param pause called between the runs of one analysis, and while models are loaded
- * @throws when a model file is missing in R2 or is not the one that the manifest names
+ * @throws if a model file is missing in R2 or does not have the hash of the manifest
  */
 export async function loadEngine(
   bucket: R2Bucket,
@@ -39,7 +39,7 @@ export async function loadEngine(
   const pack = packOfBuild();
   runtime ??= createOnnxRuntime(ortModule);
   const ort = runtime;
-  // One after the other: each file's bytes can go before the next one is read.
+  // Load one after the other, so that only one file is in memory at a time.
   const segmentation = await loadSegmentation(bucket, ort, segmentationOf(pack, setting), pause);
   const embedder = await embedding.get(async () => {
     // Creating a session holds the thread for about a second.
@@ -74,10 +74,10 @@ function loadSegmentation(
 const plda = new Loaded<Plda | undefined>();
 
 /**
- * The PLDA of the embedder in use, loaded once per isolate; undefined where the pack has none, or for another embedder:
- * parts of a job may have been made before the models changed.
+ * The PLDA of the embedder in use, loaded once per isolate. Undefined if the pack has none, or for another embedder:
+ * the models may have changed since the parts of a job were analysed.
  *
- * @throws when the file is missing in R2, damaged, or of another embedder than the pack's
+ * @throws if the file is missing in R2, damaged, or for another embedder than that of the pack
  */
 export async function loadPlda(bucket: R2Bucket, embeddingId: string): Promise<Plda | undefined> {
   const loaded = await plda.get(() => readPlda(bucket));

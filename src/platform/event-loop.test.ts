@@ -1,19 +1,19 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { pause, yieldToOthers } from './event-loop.ts';
+import { pause, yieldUntilIdle } from './event-loop.ts';
 
-/** Time that others use the thread for in each of the next waits, ms. */
-let losses: number[];
+/** Time that other work takes in each of the next waits, milliseconds. */
+let delaysMs: number[];
 let waits: number[];
 let now = 1_000_000;
 
 beforeEach(async () => {
-  losses = [];
+  delaysMs = [];
   waits = [];
   now += 60_000;
   vi.spyOn(Date, 'now').mockImplementation(() => now);
   vi.stubGlobal('scheduler', {
     wait: async (ms: number) => {
-      now += ms + (ms > 0 ? (losses.shift() ?? 0) : 0);
+      now += ms + (ms > 0 ? (delaysMs.shift() ?? 0) : 0);
       if (ms > 0) waits.push(ms);
     },
   });
@@ -26,28 +26,28 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-it('batch work waits until the thread is idle, a request 2 ms at most', async () => {
-  losses = [30, 30, 0];
-  await yieldToOthers();
+it('batch work waits until the thread is idle, a request at most 2 ms', async () => {
+  delaysMs = [30, 30, 0];
+  await yieldUntilIdle();
   expect(waits).toEqual([2, 2, 2]);
   now += 40;
-  losses = [30, 30];
+  delaysMs = [30, 30];
   await pause();
   expect(waits).toEqual([2, 2, 2, 2]);
 });
 
-it('short pieces of work add up: a pause after each did not let others catch up', async () => {
+it('pauses after enough short units of work have added up', async () => {
   await pause();
   expect(waits).toHaveLength(1);
-  for (let piece = 0; piece < 8; piece++) {
+  for (let unit = 0; unit < 8; unit++) {
     now += 10;
     await pause();
   }
   expect(waits).toHaveLength(3);
 });
 
-it('batch work goes on after a second beside others that never stop', async () => {
-  losses = new Array(100).fill(98);
-  await yieldToOthers();
+it('batch work continues after a second even if the thread is never idle', async () => {
+  delaysMs = new Array(100).fill(98);
+  await yieldUntilIdle();
   expect(waits).toHaveLength(10);
 });

@@ -1,4 +1,4 @@
-/** Fowler, Noll and Vo's hash of a text's UTF-16 units, 32 bits: quick, and at hand without waiting. */
+/** 32-bit FNV-1a hash of a text's UTF-16 units; unlike Web Crypto it is synchronous. */
 export function fnv1a(text: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);

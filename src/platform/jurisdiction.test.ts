@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest';
 import { objectsIn } from './jurisdiction.ts';
 
-it("makes objects' ids in the jurisdiction of the deployment, where it has one", () => {
+it('uses the jurisdiction of the deployment, if it has one, for the ids of objects', () => {
   const eu = {} as DurableObjectNamespace;
-  const asked: string[] = [];
+  const jurisdictions: string[] = [];
   const anywhere = {
     jurisdiction: (name: string) => {
-      asked.push(name);
+      jurisdictions.push(name);
       return eu;
     },
   } as unknown as DurableObjectNamespace;
   expect(objectsIn('eu', anywhere)).toBe(eu);
   expect(objectsIn(undefined, anywhere)).toBe(anywhere);
-  expect(asked).toEqual(['eu']);
+  expect(jurisdictions).toEqual(['eu']);
 });

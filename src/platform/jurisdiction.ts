@@ -2,7 +2,7 @@
 export const JURISDICTIONS = ['eu', 'fedramp'] as const;
 export type Jurisdiction = (typeof JURISDICTIONS)[number];
 
-/** The objects of a class that run and keep their data there; the same name stands for another object elsewhere. */
+/** The objects of a class in a jurisdiction. The same name is another object in each jurisdiction. */
 export function objectsIn<Methods extends Rpc.DurableObjectBranded | undefined>(
   jurisdiction: Jurisdiction | undefined,
   namespace: DurableObjectNamespace<Methods>,

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { Loaded } from './loaded.ts';
 
-it('loads once for all who ask', async () => {
+it('loads once for concurrent callers', async () => {
   const loaded = new Loaded<number>();
   let loads = 0;
   const load = async () => {
@@ -21,7 +21,7 @@ it('keeps a value that is undefined', async () => {
   expect(loads).toBe(1);
 });
 
-it('is loaded anew after a failure, and for those who waited for it', async () => {
+it('loads again after a failure, also for the callers that waited', async () => {
   const loaded = new Loaded<string>();
   const failing = loaded.get(() => new Promise((_, fail) => setTimeout(() => fail(new Error('no model')), 20)));
   const waiting = loaded.get(async () => 'there');
@@ -29,7 +29,7 @@ it('is loaded anew after a failure, and for those who waited for it', async () =
   expect(await waiting).toBe('there');
 });
 
-it('a load that never ends, as that of a request the platform has cut off, holds up nobody', async () => {
+it('does not wait for a load that never ends', async () => {
   let now = 0;
   const loaded = new Loaded<string>(() => now);
   void loaded.get(() => new Promise(() => {}));

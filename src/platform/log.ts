@@ -1,6 +1,6 @@
 import type { Log } from '../jobs/job-ports.ts';
 
-/** One JSON object a line: what Workers Logs and `wrangler tail` index. */
+/** Logs one JSON object per line, which Workers Logs and `wrangler tail` index. */
 export const log: Log = (level, event, fields = {}) => {
   const line = JSON.stringify({ level, event, ...fields });
   if (level === 'error') console.error(line);

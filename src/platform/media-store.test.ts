@@ -34,7 +34,7 @@ it('finds a recording under its name in its account only', async () => {
   expect(await service().resolve('a', 'other')).toBeUndefined();
 });
 
-it('cannot be asked for an object that has lost its name', async () => {
+it('does not resolve a name to an upload that was replaced', async () => {
   await upload('a', 'twice', 'first');
   const first = await service().resolve('a', 'twice');
   await upload('a', 'twice', 'second');
@@ -44,22 +44,22 @@ it('cannot be asked for an object that has lost its name', async () => {
   expect(results).toEqual([{ name: `#${first?.key}#twice` }]);
 });
 
-it('gives a job the recording that had the name when it was accepted: it read, and paid for, a later one', async () => {
+it('resolves a name as of the time at which the job was created', async () => {
   await upload('a', 'again', 'first');
   const accepted = now;
   now += 5000;
   await upload('a', 'again', 'second, longer');
   expect(await service().resolve('a', 'again', accepted)).toMatchObject({ sizeBytes: 5 });
   expect(await service().resolve('a', 'again')).toMatchObject({ sizeBytes: 14 });
-  // A clock that is a little behind is no other moment.
+  // A small difference of clocks is tolerated.
   expect(await service().resolve('a', 'again', accepted + 4000)).toMatchObject({ sizeBytes: 14 });
-  // Nothing had the name before: then it is what has it now. Nor do other names that end alike count.
+  // Without an upload at that time, the current one counts. Names with the same ending do not match.
   expect(await service().resolve('a', 'again', accepted - 5000)).toMatchObject({ sizeBytes: 14 });
   expect(await service().resolve('a', 'gain', accepted)).toBeUndefined();
   expect(await service().resolve('b', 'again', accepted)).toBeUndefined();
 });
 
-it('does not find a recording past its 48 hours, swept or not', async () => {
+it('does not resolve an upload after 48 hours, even before a sweep', async () => {
   await upload('a', 'old', 'abc');
   now += MEDIA_TTL_MS - 1;
   expect(await service().resolve('a', 'old')).toBeDefined();
@@ -67,7 +67,7 @@ it('does not find a recording past its 48 hours, swept or not', async () => {
   expect(await service().resolve('a', 'old')).toBeUndefined();
 });
 
-it('finds a recording past its 48 hours for a job that was accepted before', async () => {
+it('resolves an expired upload for a job that was created before', async () => {
   await upload('a', 'queued', 'abc');
   const acceptedAt = now + MEDIA_TTL_MS - 1;
   now += MEDIA_TTL_MS + 1000;
@@ -76,16 +76,16 @@ it('finds a recording past its 48 hours for a job that was accepted before', asy
   expect(await service().resolve('a', 'queued')).toBeUndefined();
 });
 
-it('takes nothing under a ticket that has expired, or names an account that there is not', async () => {
+it('refuses an expired ticket and one of an unknown account', async () => {
   const find = async (url: string) => service().findUpload(url.split('/').pop() ?? '');
-  const { url: stranger } = await service().createUpload('nobody', 'talk', 'https://example.com');
-  expect(await find(stranger)).toEqual({ ok: false, error: { kind: 'bad_ticket' } });
+  const { url: unknownAccount } = await service().createUpload('unknown', 'talk', 'https://example.com');
+  expect(await find(unknownAccount)).toEqual({ ok: false, error: { kind: 'bad_ticket' } });
   const { url } = await service().createUpload('a', 'late', 'https://example.com');
   now += 2 * 3600 * 1000 + 1000;
   expect(await find(url)).toEqual({ ok: false, error: { kind: 'expired_ticket' } });
 });
 
-it('tells whose window an upload counts in, and the limits of that account', async () => {
+it('returns the account of an upload and its rate limits', async () => {
   const { url } = await service().createUpload('b', 'counted', 'https://example.com');
   const limits = async () => {
     const found = await service().findUpload(url.split('/').pop() ?? '');
@@ -96,23 +96,23 @@ it('tells whose window an upload counts in, and the limits of that account', asy
   expect(await limits()).toEqual({ accountId: 'b', post: 7, get: 300 });
 });
 
-it('leaves no row behind for an upload that was refused', async () => {
+it('keeps no row of a refused upload', async () => {
   expect(await upload('b', 'empty', '')).toEqual({ ok: false, error: { kind: 'empty' } });
   const { results } = await storage.db.prepare("SELECT * FROM media WHERE account_id = 'b'").all();
   expect(results).toEqual([]);
 });
 
-/** The account and the moment of AWS's own worked example of a presigned address. */
+/** Credentials and time of the example in the documentation of AWS Signature Version 4. */
 const EXAMPLE = {
   bucketUrl: 'https://examplebucket.s3.amazonaws.com',
   accessKeyId: 'AKIAIOSFODNN7EXAMPLE',
   secretAccessKey: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY',
   region: 'us-east-1',
 };
-const MOMENT = Date.UTC(2013, 4, 24);
+const EXAMPLE_MS = Date.UTC(2013, 4, 24);
 
-it("signs AWS's published example as AWS does", async () => {
-  const url = new URL(await presign(EXAMPLE, { method: 'GET', key: 'test.txt', expiresSeconds: 86400 }, MOMENT));
+it('signs the published example as AWS does', async () => {
+  const url = new URL(await presign(EXAMPLE, { method: 'GET', key: 'test.txt', expiresSeconds: 86400 }, EXAMPLE_MS));
   expect(Object.fromEntries(url.searchParams)).toEqual({
     'X-Amz-Algorithm': 'AWS4-HMAC-SHA256',
     'X-Amz-Credential': 'AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request',
@@ -124,7 +124,7 @@ it("signs AWS's published example as AWS does", async () => {
 });
 
 it('binds the signature to method, key and time, and to no Content-Type', async () => {
-  const sign = async (method: 'GET' | 'PUT', key: string, now = MOMENT) => {
+  const sign = async (method: 'GET' | 'PUT', key: string, now = EXAMPLE_MS) => {
     const url = new URL(await presign(EXAMPLE, { method, key, expiresSeconds: 7200 }, now));
     expect(url.searchParams.get('X-Amz-SignedHeaders')).toBe('host');
     return url.searchParams.get('X-Amz-Signature');
@@ -133,7 +133,7 @@ it('binds the signature to method, key and time, and to no Content-Type', async 
     await sign('GET', 'a/b'),
     await sign('PUT', 'a/b'),
     await sign('PUT', 'a/c'),
-    await sign('PUT', 'a/b', MOMENT + 1000),
+    await sign('PUT', 'a/b', EXAMPLE_MS + 1000),
   ];
   expect(new Set(signatures).size).toBe(4);
 });

@@ -43,8 +43,8 @@ export interface MediaStore extends MediaService {
 }
 
 /**
- * Recordings in R2, their names in D1. Every upload gets a new object under a key that cannot be guessed; the name moves
- * to the object when it is complete, so that an interrupted upload leaves the previous recording in place.
+ * Recordings in R2, their names in D1. Every upload gets a new object under a key that cannot be guessed; the name
+ * moves to the object when it is complete, so that an interrupted upload leaves the previous recording in place.
  */
 export function createMediaService({ db, bucket, s3, now, ...signingKeys }: MediaDependencies): MediaStore {
   const rows = createMediaRows(db);
@@ -54,12 +54,12 @@ export function createMediaService({ db, bucket, s3, now, ...signingKeys }: Medi
 
   const resolve = async (accountId: string, name: string, asOf = now()): Promise<Recording | undefined> => {
     const since = asOf - MEDIA_TTL_MS;
-    const then = later(
+    const recordingThen = later(
       await rows.findAsOf(accountId, name, asOf, CLOCK_SLACK_MS),
       await direct?.latest(accountId, name, since, asOf + CLOCK_SLACK_MS),
     );
     return (
-      then ??
+      recordingThen ??
       later(
         await rows.find(accountId, name, asOf),
         await direct?.latest(accountId, name, since, Number.POSITIVE_INFINITY),
@@ -71,7 +71,7 @@ export function createMediaService({ db, bucket, s3, now, ...signingKeys }: Medi
     (accountId: string, name: string): MediaUpload['store'] =>
     async (body, contentLength) => {
       const objectKey = `media/${accountId}/${crypto.randomUUID()}`;
-      // If this process dies before `publish`, the sweep finds the object by the claim.
+      // If this process crashes before `publish`, the sweep finds the object by the claim.
       await rows.claim(accountId, objectKey, now(), now() + MEDIA_TTL_MS);
       const facts = { contentLength, maxBytes: RECORDING_MAX_BYTES, accountId };
       const stored = await storeUpload(bucket, objectKey, body, facts);

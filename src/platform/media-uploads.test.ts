@@ -6,7 +6,7 @@ import { createMediaService, MEDIA_TTL_MS } from './media-store.ts';
 const HOUR_MS = 3600_000;
 const BUCKET_URL = 'https://0123456789abcdef0123456789abcdef.r2.cloudflarestorage.com/rollcall';
 let storage: Awaited<ReturnType<typeof startStorage>>;
-/** Added to the clock; the objects themselves get the time of the store. */
+/** Offset of the service's clock. Objects have the real time, because the bucket stamps them. */
 let laterMs = 0;
 beforeAll(async () => {
   storage = await startStorage();
@@ -27,7 +27,7 @@ const service = (direct = true) =>
 const address = async (accountId: string, name: string) =>
   (await service().createUpload(accountId, name, 'https://example.com')).url;
 const keyOf = (url: string) => decodeURIComponent(url.slice(BUCKET_URL.length + 1).split('?')[0]);
-/** What the bucket does with a PUT to a presigned address. */
+/** Stores an object as a PUT to a presigned URL does. */
 const put = async (url: string, content: string) => {
   await new Promise((wake) => setTimeout(wake, 5)); // times of objects are whole milliseconds
   return storage.bucket.put(keyOf(url), content);
@@ -37,7 +37,7 @@ const contentOf = async (accountId: string, name: string) => {
   return found && (await storage.bucket.get(found.key))?.text();
 };
 
-it('gives an address of the bucket that needs no Content-Type and tells no name', async () => {
+it('returns a URL of the bucket without Content-Type and without the name', async () => {
   const url = await address('a', 'board/very-secret');
   expect(url.startsWith(`${BUCKET_URL}/media/a/`)).toBe(true);
   expect(new URL(url).searchParams.get('X-Amz-SignedHeaders')).toBe('host');
@@ -45,7 +45,7 @@ it('gives an address of the bucket that needs no Content-Type and tells no name'
   expect(url).not.toMatch(/secret|board/);
 });
 
-it('finds what was uploaded without its knowing, in its account only', async () => {
+it('finds direct uploads to the bucket, in their account only', async () => {
   const url = await address('a', 'talk');
   expect(await service().resolve('a', 'talk')).toBeUndefined();
   const object = await put(url, 'abc');
@@ -54,7 +54,7 @@ it('finds what was uploaded without its knowing, in its account only', async () 
   expect(await service().resolve('a', 'tal')).toBeUndefined();
 });
 
-it('takes the latest upload, whichever address it went to', async () => {
+it('resolves a name to its latest upload, whichever URL was used', async () => {
   const [first, second] = [await address('a', 'twice'), await address('a', 'twice')];
   expect(keyOf(first)).not.toBe(keyOf(second));
   await put(second, 'second');
@@ -65,7 +65,7 @@ it('takes the latest upload, whichever address it went to', async () => {
   expect(await contentOf('a', 'twice')).toBe('again');
 });
 
-it('knows uploads through the Worker too: the later one counts', async () => {
+it('resolves a name to the later of an upload to the bucket and one through the Worker', async () => {
   const direct = await address('b', 'both');
   const { url } = await service(false).createUpload('b', 'both', 'https://example.com');
   const throughWorker = async (content: string) => {
@@ -80,7 +80,7 @@ it('knows uploads through the Worker too: the later one counts', async () => {
   expect(await contentOf('b', 'both')).toBe('direct again');
 });
 
-it('is over 48 hours after the upload, and then swept even if nobody asked for it', async () => {
+it('expires 48 hours after the upload, and is then swept even if it was never used', async () => {
   const [used, unused] = [await address('a', 'used'), await address('a', 'unused')];
   for (const url of [used, unused]) await put(url, 'x');
   const store = createJobStore(storage.db);
@@ -92,7 +92,7 @@ it('is over 48 hours after the upload, and then swept even if nobody asked for i
     expect(await service().resolve('a', 'used')).toBeUndefined();
     expect(await service().resolve('a', 'used', Date.now() + MEDIA_TTL_MS - 60_000)).toBeDefined();
     expect(await service().createDownload('a', 'used', 'https://example.com')).toBeUndefined();
-    // An address can be used for two hours, so its object can be that much younger than the address.
+    // A URL is valid for two hours, so that its object may be two hours newer.
     expect(await due()).not.toContain(keyOf(unused));
     laterMs = MEDIA_TTL_MS + 2 * HOUR_MS + 60_000;
     expect(await due()).toEqual(expect.arrayContaining([keyOf(used), keyOf(unused)]));
@@ -101,7 +101,7 @@ it('is over 48 hours after the upload, and then swept even if nobody asked for i
   }
 });
 
-it('gives download addresses that do not outlive the recording', async () => {
+it('returns download URLs that expire with the recording', async () => {
   await put(await address('a', 'short'), 'x');
   const ttl = async () => {
     const found = await service().createDownload('a', 'short', 'https://example.com');

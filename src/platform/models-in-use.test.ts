@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { nameOfModels } from './models-in-use.ts';
 import { parseManifest } from './onnx/manifest.ts';
 
-it('names the weights of every pack differently, however little of them differs', () => {
+it('gives different names to packs that differ in a single file or setting', () => {
   const manifest = JSON.parse(readFileSync(new URL('../../models/manifest.json', import.meta.url), 'utf8'));
   const { packs } = parseManifest(manifest);
   const own = packs.get('default')!;
@@ -16,7 +16,7 @@ it('names the weights of every pack differently, however little of them differs'
   expect(names).toEqual(names.map(() => expect.stringMatching(/^([0-9a-f]{8}){3,5}$/)));
   expect(new Set(names).size).toBe(4);
   const { embedding } = own;
-  if (embedding.form !== 'split') throw new Error('the default pack is one in two halves');
+  if (embedding.form !== 'split') throw new Error('the default pack has no split embedder');
   const head = { ...embedding.files.head, sha256: 'f'.repeat(64) };
   const another = { ...own, embedding: { ...embedding, files: { ...embedding.files, head } } };
   expect(names).not.toContain(nameOfModels(another));

@@ -13,8 +13,8 @@ export function packOfBuild(): ModelPack {
 }
 
 /**
- * Short name of the models that make a pack's parts, 24 to 40 hexadecimal digits: it changes with the files, facts and
- * parameters of the segmentation models and the embedder.
+ * Short name of a pack's models, 24 to 40 hexadecimal digits. It changes with the files, facts and parameters of the
+ * segmentation models and the embedder.
  */
 export function nameOfModels(pack: ModelPack): string {
   const { embedding } = pack;
@@ -31,13 +31,13 @@ function embedder() {
   return packOfBuild().embedding;
 }
 
-/** What was fitted for an embedder; general values where nothing was, or for another one than that in use. */
+/** Fitted parameters of the embedder in use; defaults for another embedder, or if none were fitted. */
 export function identificationOf(embeddingId: string): IdentificationParameters {
   const { id, identification } = embedder();
   return id === embeddingId && identification !== undefined ? identification : DEFAULT_IDENTIFICATION;
 }
 
-/** What is wrong with a voiceprint that a caller sends, as the end of a sentence; undefined for a good one. */
+/** Why a voiceprint of a caller is invalid, as the end of a sentence; undefined for a valid one. */
 export function voiceprintFault(text: string): string | undefined {
   const decoded = decodeVoiceprint(text);
   if (!decoded.ok) {

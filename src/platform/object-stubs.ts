@@ -2,12 +2,12 @@ import type { CopiesPort, ProgressPort, ShardStart } from '../jobs/job-ports.ts'
 import type { LiveObjects, StreamSetup, StreamTokenKind } from '../jobs/live-ports.ts';
 
 /**
- * The binding of a class of Durable Objects, by the methods that are called from outside; the class is held to the same
- * interface. The class itself cannot be named: it imports the services, which import this.
+ * Binding of a class of Durable Objects, typed by the interface that the class implements. The class itself cannot be
+ * imported here: it imports the services, which import this file.
  */
 export type ObjectNamespace<Methods> = DurableObjectNamespace<Methods & Rpc.DurableObjectBranded>;
 
-/** What `durable-objects/job-progress.ts` is called with. */
+/** Methods of `durable-objects/job-progress.ts`. */
 export interface ProgressRpc {
   begin(jobId: string, tag: string): Promise<void>;
   reportIngest(share: number): Promise<void>;
@@ -23,7 +23,7 @@ export interface ProgressRpc {
   fraction(): Promise<number>;
 }
 
-/** `ProgressPort` over one Durable Object a job. */
+/** `ProgressPort` over one Durable Object per job. */
 export function createProgress(namespace: ObjectNamespace<ProgressRpc>): ProgressPort {
   const of = (jobId: string) => namespace.get(namespace.idFromName(jobId));
   return {
@@ -31,7 +31,7 @@ export function createProgress(namespace: ObjectNamespace<ProgressRpc>): Progres
     reportIngest: (jobId, share) => of(jobId).reportIngest(share),
     ready: (jobId, tag, shards) => of(jobId).ready(tag, shards),
     expect: (jobId, tag, shardCount) => of(jobId).expect(tag, shardCount),
-    // What an object answers is an RPC result with methods of its own; the steps want the plain value.
+    // An RPC result has methods of its own; copy the plain value.
     startShard: async (jobId, shard, tag) => ({ ...(await of(jobId).startShard(shard, tag)) }),
     report: (jobId, shard, tag, fraction) => of(jobId).report(shard, tag, fraction),
     putBack: (jobId, shard, tag, dueAt, isForgiven) => of(jobId).putBack(shard, tag, dueAt, isForgiven),
@@ -43,34 +43,34 @@ export function createProgress(namespace: ObjectNamespace<ProgressRpc>): Progres
   };
 }
 
-/** What `durable-objects/source-copy.ts` is called with. */
+/** Methods of `durable-objects/source-copy.ts`. */
 export interface CopyRpc {
   request(jobId: string, url: string, maxBytes: number): Promise<void>;
 }
 
-/** `CopiesPort` over one Durable Object a job. */
+/** `CopiesPort` over one Durable Object per job. */
 export function createCopies(namespace: ObjectNamespace<CopyRpc>): CopiesPort {
   const of = (jobId: string) => namespace.get(namespace.idFromName(jobId));
   return { request: (jobId, url, maxBytes) => of(jobId).request(jobId, url, maxBytes) };
 }
 
-/** Carry the token to the stream's object. */
+/** Headers that pass the token to the stream's object. */
 export const TOKEN_HEADERS: Readonly<Record<StreamTokenKind, string>> = {
   connect: 'X-Stream-Token',
   resume: 'X-Resume-Token',
 };
 
-/** What the object refuses an upgrade for. */
+/** Reasons why the object refuses an upgrade, by status. */
 const REFUSALS = { 401: 'bad_stream_token', 403: 'origin_not_allowed', 503: 'overloaded' } as const;
 
-/** What `durable-objects/live-stream.ts` is called with, beside the upgrade. */
+/** Methods of `durable-objects/live-stream.ts`; the upgrade is a request. */
 export interface LiveRpc {
   open(setup: StreamSetup): Promise<boolean>;
   discard(): Promise<void>;
   wake(): Promise<boolean>;
 }
 
-/** `LiveObjects` over one Durable Object a stream. */
+/** `LiveObjects` over one Durable Object per stream. */
 export function createLiveObjects(namespace: ObjectNamespace<LiveRpc>): LiveObjects {
   const stub = (streamId: string) => namespace.get(namespace.idFromName(streamId));
   return {

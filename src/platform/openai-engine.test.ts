@@ -15,7 +15,7 @@ const TWO_SECONDS = new Uint8Array(2 * 2 * 16_000);
 const transcribe = (options: { language?: string; signal?: AbortSignal; timeoutMs?: number } = {}) =>
   server.engine({ timeoutMs: options.timeoutMs }).transcribe(TWO_SECONDS, options);
 
-it('sends a WAV file and asks for the times of words, in the language if it is known', async () => {
+it('sends a WAV file and requests word times, with the language if it is known', async () => {
   const answer = await transcribe({ language: 'de' });
   expect(server.heard).toEqual([
     {
@@ -37,14 +37,14 @@ it('sends a WAV file and asks for the times of words, in the language if it is k
 
 it.each([
   ['the text alone', { text: 'a b' }, { text: 'a b', segments: [], words: [] }],
-  ['null for what it does not know', { text: 'a', segments: null, words: null }, { segments: [], words: [] }],
+  ['null for unknown members', { text: 'a', segments: null, words: null }, { segments: [], words: [] }],
   ['segments of another shape', { text: 'a', segments: ['a'], words: [{ word: 3 }] }, { segments: [], words: [] }],
   [
     'words under `text`',
     { text: 'a', words: [{ text: 'a', start: 0, end: 1 }] },
     { words: [{ text: 'a', startSeconds: 0, endSeconds: 1 }] },
   ],
-])('takes an engine that answers with %s', async (_, body, expected) => {
+])('accepts an answer with %s', async (_, body, expected) => {
   server.behaviours.push((response) => sendJson(response, body));
   expect(await transcribe()).toMatchObject({ ok: true, value: expected });
 });
@@ -59,7 +59,7 @@ it.each([
   [401, 'refused'],
   [404, 'refused'],
   [413, 'refused'],
-] as const)('takes status %i for %s', async (status, kind) => {
+] as const)('reports status %i as %s', async (status, kind) => {
   server.behaviours.push((response) => sendJson(response, { error: { message: 'why' } }, status));
   expect(await transcribe()).toMatchObject({ ok: false, error: { kind, message: expect.stringContaining('why') } });
 });
@@ -69,7 +69,7 @@ it.each([
   ['100000', 600],
   ['soon', undefined],
   ['-3', undefined],
-])('waits as long as Retry-After says, up to ten minutes: %s', async (header, seconds) => {
+])('reads Retry-After up to ten minutes: %s', async (header, seconds) => {
   server.behaviours.push((response) => {
     response.writeHead(429, { 'retry-after': header });
     response.end();
@@ -79,15 +79,15 @@ it.each([
 });
 
 it.each([
-  ['no JSON', '<html>'],
+  ['a text without JSON', '<html>'],
   ['another object', '{"words":[]}'],
   ['a list', '[]'],
-])('takes %s for nonsense', async (_, body) => {
+])('reports %s as nonsense', async (_, body) => {
   server.behaviours.push((response) => sendJson(response, body));
   expect(await transcribe()).toMatchObject({ ok: false, error: { kind: 'nonsense' } });
 });
 
-it('gives up on an engine that does not answer, breaks off, sends without end or is not there', async () => {
+it('reports an engine that does not answer, breaks off or sends too much as unavailable', async () => {
   const unavailable = { ok: false, error: { kind: 'unavailable' } };
   server.behaviours.push(() => undefined);
   expect(await transcribe({ timeoutMs: 200 })).toMatchObject({
@@ -106,8 +106,8 @@ it('gives up on an engine that does not answer, breaks off, sends without end or
   expect(await gone.engine().transcribe(TWO_SECONDS, {})).toMatchObject(unavailable);
 });
 
-it('lets the request go when nobody waits for it any more', async () => {
-  const over = new AbortController();
-  server.behaviours.push(() => over.abort());
-  expect(await transcribe({ signal: over.signal })).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
+it('cancels the request when its signal is aborted', async () => {
+  const controller = new AbortController();
+  server.behaviours.push(() => controller.abort());
+  expect(await transcribe({ signal: controller.signal })).toMatchObject({ ok: false, error: { kind: 'unavailable' } });
 });

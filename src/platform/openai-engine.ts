@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { EngineFault, TranscriptionEngine } from '../jobs/job-ports.ts';
 import type { EngineAnswer, TimedText } from '../transcription/spans.ts';
 
-/** An engine with OpenAI's `POST {base}/audio/transcriptions`. */
+/** An engine that implements OpenAI's `POST {base}/audio/transcriptions`. */
 export interface OpenAiEngine {
-  /** Base address as OpenAI's SDKs take it, with `/v1`. */
+  /** Base URL as in OpenAI's SDKs, with `/v1`. */
   readonly url: string;
   /** The engine's name for its model. */
   readonly model: string;
@@ -34,8 +34,7 @@ const answerSchema = z.object({
 });
 
 /**
- * Transcription by an engine that speaks OpenAI's API: OpenAI, Groq, vLLM, speaches, LocalAI, `containers/asr` and
- * others.
+ * Transcription by an engine with OpenAI's API: OpenAI, Groq, vLLM, speaches, LocalAI, `containers/asr` and others.
  */
 export function createOpenAiEngine(
   engine: OpenAiEngine,
@@ -110,11 +109,11 @@ function parseAnswer(text: string): { ok: true; value: EngineAnswer } | { ok: fa
   }
   const parsed = answerSchema.safeParse(json);
   if (!parsed.success) return { ok: false, error: { kind: 'nonsense', message: z.prettifyError(parsed.error) } };
-  const { text: whole, segments, words } = parsed.data;
+  const { text: transcript, segments, words } = parsed.data;
   return {
     ok: true,
     value: {
-      text: whole,
+      text: transcript,
       segments: (segments ?? []).map((segment) => timedText(segment, segment.text)),
       words: (words ?? []).map((word) => timedText(word, 'word' in word ? word.word : word.text)),
     },

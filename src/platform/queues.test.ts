@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Message } from '../jobs/job-messages.ts';
 import { createQueues, queueSet } from './queues.ts';
 
-/** Bindings that note which messages each of them was given. */
+/** Bindings that record the messages sent to each of them. */
 function bindings(...names: string[]) {
   const sent = new Map<string, Message[]>(names.map((name) => [name, []]));
   const queue = (name: string) => ({
@@ -13,7 +13,7 @@ function bindings(...names: string[]) {
   return { sent, env: Object.fromEntries(names.map((name) => [name, queue(name)])) };
 }
 
-it('spreads jobs over all queues of a kind, and sends all messages of a job and kind through one', async () => {
+it('spreads jobs over the queues of a kind, but keeps each job in one', async () => {
   const { sent, env } = bindings('INGEST', 'JOBS', 'JOBS_2', 'JOBS_3', 'PRIORITY', 'TRANSCRIPTS', 'WEBHOOKS');
   const queues = createQueues({
     ingest: queueSet(env, 'INGEST'),

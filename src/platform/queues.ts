@@ -6,8 +6,8 @@ import { fnv1a } from './fnv1a.ts';
 export type QueueSet = readonly Queue<unknown>[];
 
 /**
- * Sends each message to the queue that its kind belongs to. Where a kind has several queues, the job's id decides: a
- * queue takes 5,000 messages a second and has at most 250 consumers.
+ * Sends each message to a queue of its kind. A kind may have several queues, because one takes at most 5,000 messages a
+ * second and has at most 250 consumers; the job's id decides.
  */
 export function createQueues(queues: Record<QueueName, QueueSet>): QueuePort {
   const queueFor = (name: QueueName, jobId: string) => queues[name][fnv1a(jobId) % queues[name].length];

@@ -66,7 +66,7 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
       }
     },
 
-    abortUploads: (isInVain) => abortNotedUploads(bucket, isInVain),
+    abortUploads: (isAbandoned) => abortNotedUploads(bucket, isAbandoned),
 
     async list(prefix, limit) {
       const { objects } = await bucket.list({ prefix, limit });
@@ -95,8 +95,8 @@ async function putStream(bucket: R2Bucket, key: string, chunks: ObjectChunks): P
   const uploaded: R2UploadedPart[] = [];
   try {
     for await (const chunk of chunks) {
-      for (let left = chunk; left.length > 0; ) {
-        left = typeof left === 'string' ? text.add(left) : text.addBytes(left);
+      for (let rest = chunk; rest.length > 0; ) {
+        rest = typeof rest === 'string' ? text.add(rest) : text.addBytes(rest);
         if (!text.isFull) continue;
         upload ??= await createNotedUpload(bucket, key);
         uploaded.push(await upload.uploadPart(uploaded.length + 1, text.bytes));
@@ -122,8 +122,8 @@ const FIRST_BYTES = 64 * 1024;
 
 /**
  * Text as UTF-8 in parts of exactly `partBytes`, the last one shorter. One buffer is reused, because the output of a
- * day-long recording has hundreds of megabytes, and an array per text would accumulate garbage. A character may be split
- * between two parts.
+ * day-long recording has hundreds of megabytes, and an array per text would accumulate garbage. A character may be
+ * split between two parts.
  */
 export class TextParts {
   readonly #encoder = new TextEncoder();
@@ -138,16 +138,16 @@ export class TextParts {
 
   /** @returns the text that did not fit; if not empty, the part is full and must be taken */
   add(text: string): string {
-    let left = text;
-    while (left !== '') {
-      const { read, written } = this.#encoder.encodeInto(left, this.#buffer.subarray(this.#used));
+    let rest = text;
+    while (rest !== '') {
+      const { read, written } = this.#encoder.encodeInto(rest, this.#buffer.subarray(this.#used));
       this.#used += written;
-      left = left.slice(read);
-      if (left === '') break;
+      rest = rest.slice(read);
+      if (rest === '') break;
       if (this.#buffer.length < this.partBytes) this.#grow();
-      else return this.#split(left);
+      else return this.#split(rest);
     }
-    return left;
+    return rest;
   }
 
   /** As `add`, for bytes. */
@@ -221,11 +221,11 @@ export function objectSource(bucket: R2Bucket, file: ObjectFile, backoffMs: read
     return new Uint8Array(await object.arrayBuffer());
   };
   const read = async (offset: number, length: number): Promise<Uint8Array> => {
-    const wanted = Math.min(length, sizeBytes - offset);
-    if (wanted <= 0) return new Uint8Array(0);
+    const byteCount = Math.min(length, sizeBytes - offset);
+    if (byteCount <= 0) return new Uint8Array(0);
     for (let tries = 0; ; tries++) {
       try {
-        return await get(offset, wanted);
+        return await get(offset, byteCount);
       } catch (error) {
         if (error instanceof SourceReadError || tries >= backoffMs.length) throw error;
         await sleep(backoffMs[tries]);

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => storage?.stop());
 
-/** A body of unknown length whose bytes tell their position. */
+/** A body of unknown length whose bytes depend on their position. */
 function body(sizeBytes: number, failAt = Number.POSITIVE_INFINITY): ReadableStream<Uint8Array> {
   let at = 0;
   return new ReadableStream({
@@ -26,7 +26,7 @@ const store = (key: string, source: ReadableStream<Uint8Array>, maxBytes = 64 * 
   storeBody(storage.bucket, key, source, { contentLength: undefined, maxBytes });
 
 it.each([1, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 2 * PART_BYTES + 12345])(
-  'stores %i bytes of unknown length as they came',
+  'stores a body of %i bytes and unknown length',
   async (sizeBytes) => {
     expect(await store(`size-${sizeBytes}`, body(sizeBytes))).toEqual({ ok: true, value: { sizeBytes } });
     const object = await storage.bucket.get(`size-${sizeBytes}`);
@@ -36,7 +36,7 @@ it.each([1, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 2 * PART_BYTES + 12345])
   },
 );
 
-it('refuses an empty body and one that is too large, and leaves nothing behind', async () => {
+it('refuses an empty and a too large body and stores nothing', async () => {
   expect(await store('empty', body(0))).toEqual({ ok: false, error: { kind: 'empty' } });
   const tooLarge = await store('large', body(2 * PART_BYTES), PART_BYTES + 1);
   expect(tooLarge).toEqual({ ok: false, error: { kind: 'too_large' } });
@@ -45,12 +45,12 @@ it('refuses an empty body and one that is too large, and leaves nothing behind',
   expect([await storage.bucket.head('empty'), await storage.bucket.head('large')]).toEqual([null, null]);
 });
 
-it('leaves nothing behind when the sender hangs up', async () => {
+it('stores nothing when the sender disconnects', async () => {
   await expect(store('gone', body(3 * PART_BYTES, 2 * PART_BYTES))).rejects.toThrow('hung up');
   expect(await storage.bucket.head('gone')).toBeNull();
 });
 
-it('holds one part at a time, always the same memory: four copies at once filled an isolate', async () => {
+it('reuses the memory of one part for all parts', async () => {
   const seen: ArrayBufferLike[] = [];
   const upload = {
     uploadPart: async (_: number, part: Uint8Array) => void seen.push(part.buffer),
@@ -66,7 +66,7 @@ it('holds one part at a time, always the same memory: four copies at once filled
   expect(new Set(seen).size).toBe(1);
 });
 
-it('replaces an object only where it is still the one that was read', async () => {
+it('replaces an object only if it has not changed since it was read', async () => {
   const objects = createObjectStore(storage.bucket);
   const first = await objects.replace('state', Uint8Array.of(1), undefined);
   expect(await objects.replace('state', Uint8Array.of(2), undefined)).toBeUndefined();
@@ -75,33 +75,33 @@ it('replaces an object only where it is still the one that was read', async () =
   expect(await objects.replace('state', Uint8Array.of(4), first)).toBeUndefined();
   expect(await objects.getTagged('state')).toEqual({ bytes: Uint8Array.of(3), etag: second });
   await objects.deleteMany(['state']);
-  // Gone with its job: it must not come back.
+  // The object was deleted with its job and must not be created again.
   expect(await objects.replace('state', Uint8Array.of(5), second)).toBeUndefined();
   expect(await objects.getTagged('state')).toBeUndefined();
 });
 
-it('an upload that died with its process leaves no bytes', async () => {
+it('aborts the upload of a process that crashed', async () => {
   const objects = createObjectStore(storage.bucket);
   const notes = () => objects.list('uploads/', 10);
-  const upload = await createNotedUpload(storage.bucket, 'died');
+  const upload = await createNotedUpload(storage.bucket, 'crashed');
   const part = await upload.uploadPart(1, new Uint8Array(PART_BYTES));
   expect(await notes()).toHaveLength(1);
-  const asked: unknown[] = [];
-  const answer = (isInVain: boolean) => async (key: string, begunAt: number) => {
-    asked.push([key, Math.abs(Date.now() - begunAt) < 60_000]);
-    return isInVain;
+  const uploads: unknown[] = [];
+  const answer = (isAbandoned: boolean) => async (key: string, begunAt: number) => {
+    uploads.push([key, Math.abs(Date.now() - begunAt) < 60_000]);
+    return isAbandoned;
   };
   expect(await objects.abortUploads(answer(false))).toBe(0);
   expect(await objects.abortUploads(answer(true))).toBe(1);
-  expect(asked).toEqual([
-    ['died', true],
-    ['died', true],
+  expect(uploads).toEqual([
+    ['crashed', true],
+    ['crashed', true],
   ]);
   await expect(upload.complete([part])).rejects.toThrow();
   expect(await notes()).toEqual([]);
 });
 
-it('a sweep reads no note of an upload that may continue: thousands of them exceeded its calls', async () => {
+it('a sweep does not read the notes of uploads', async () => {
   let reads = 0;
   const counting = new Proxy(storage.bucket, {
     get(bucket, name: keyof R2Bucket) {
@@ -110,19 +110,19 @@ it('a sweep reads no note of an upload that may continue: thousands of them exce
     },
   });
   const uploads = await Promise.all([1, 2, 3].map((n) => createNotedUpload(storage.bucket, `cut-off-${n}`)));
-  const asked: string[] = [];
+  const keys: string[] = [];
   const { abortUploads } = createObjectStore(counting);
   await abortUploads(async (key) => {
-    asked.push(key);
+    keys.push(key);
     return false;
   });
-  expect(asked.sort()).toEqual(['cut-off-1', 'cut-off-2', 'cut-off-3']);
+  expect(keys.sort()).toEqual(['cut-off-1', 'cut-off-2', 'cut-off-3']);
   expect(await abortUploads(async () => true)).toBe(3);
   expect(reads).toBe(0);
   for (const upload of uploads) await expect(upload.uploadPart(1, new Uint8Array(1))).rejects.toThrow();
 });
 
-it('an upload that is over has no note, and the sweep leaves its object alone', async () => {
+it('a completed upload has no note, and a sweep keeps its object', async () => {
   const objects = createObjectStore(storage.bucket);
   const text = Array.from({ length: 12 }, () => 'x'.repeat(1024 * 1024));
   await objects.putStream('over', text);
@@ -130,7 +130,7 @@ it('an upload that is over has no note, and the sweep leaves its object alone', 
   await expect(store('never', body(3 * PART_BYTES, 2 * PART_BYTES))).rejects.toThrow('hung up');
   expect(await objects.list('uploads/', 10)).toEqual([]);
   expect(await objects.sizeBytes('over')).toBe(12 * 1024 * 1024);
-  // Its note stayed, as the process died before it could be removed.
+  // The process crashed before it removed the note.
   const upload = await createNotedUpload(storage.bucket, 'noted');
   const [noteKey] = await objects.list('uploads/', 1);
   const note = (await objects.get(noteKey))!;

@@ -1,5 +1,5 @@
 import type { Result } from '../audio/audio-ports.ts';
-import { type Patience, PatientReader, type Place, Places, TooSlow } from '../jobs/upload-bodies.ts';
+import { LimitedReader, type ReadLimits, type Slot, Slots, TooSlow } from '../jobs/upload-bodies.ts';
 import { paused } from './event-loop.ts';
 
 /** R2 requires all parts but the last to have the same size, at least 5 MiB; one part is in memory at a time. */
@@ -9,13 +9,13 @@ export type UploadFault = { readonly kind: 'too_large' | 'empty' };
 type Stored<Fault = UploadFault> = Result<{ readonly sizeBytes: number }, Fault>;
 
 /** Concurrent uploads; each holds a part in memory: 20 MiB per isolate. */
-const clients = new Places({ places: 4, perAccount: 2 });
-/** A client that pauses, or sends less than 8 KiB/s, must not keep its place. */
-const PATIENCE: Patience = { pauseMs: 30_000, minBytesPerMinute: 60 * 8 * 1024 };
+const clients = new Slots({ slots: 4, perAccount: 2 });
+/** A client that pauses, or sends less than 8 KiB/s, must not keep its slot. */
+const READ_LIMITS: ReadLimits = { pauseMs: 30_000, minBytesPerMinute: 60 * 8 * 1024 };
 
 /**
- * `storeBody` for the body of a client. Without a Content-Length an isolate stores four at once, two per account; further
- * ones wait for at most 20 s.
+ * `storeBody` for the body of a client. Without a Content-Length an isolate stores four at once, two per account;
+ * further ones wait for at most 20 s.
  */
 export async function storeUpload(
   bucket: R2Bucket,
@@ -24,23 +24,23 @@ export async function storeUpload(
   { accountId, ...facts }: BodyFacts & { readonly accountId: string },
 ): Promise<Stored<UploadFault | { readonly kind: 'no_place' } | { readonly kind: 'too_slow' }>> {
   if (facts.contentLength !== undefined) return storeBody(bucket, key, body, facts);
-  const place = await clients.take(accountId);
-  if (!place) return { ok: false, error: { kind: 'no_place' } };
-  const reader = new PatientReader(body, PATIENCE);
+  const slot = await clients.take(accountId);
+  if (!slot) return { ok: false, error: { kind: 'no_place' } };
+  const reader = new LimitedReader(body, READ_LIMITS);
   try {
-    return await storeParts(bucket, key, partsOf(paused(chunksOf(reader, place)), PART_BYTES), facts.maxBytes);
+    return await storeParts(bucket, key, partsOf(paused(chunksOf(reader, slot)), PART_BYTES), facts.maxBytes);
   } catch (error) {
     if (error instanceof TooSlow) return { ok: false, error: { kind: 'too_slow' } };
     throw error;
   } finally {
     reader.close();
-    place.release();
+    slot.release();
   }
 }
 
-async function* chunksOf(reader: PatientReader, place: Place): AsyncGenerator<Uint8Array, void> {
+async function* chunksOf(reader: LimitedReader, slot: Slot): AsyncGenerator<Uint8Array, void> {
   for (let chunk = await reader.read(); chunk; chunk = await reader.read()) {
-    place.renew();
+    slot.renew();
     yield chunk;
   }
 }
@@ -53,8 +53,8 @@ interface BodyFacts {
 /**
  * Stores a request's body under a key, in bounded memory.
  *
- * With a Content-Length the body is streamed to R2; without one (chunked encoding) it becomes a multipart upload, because
- * R2 must know the length of a put. A body that breaks off or is refused leaves no object.
+ * With a Content-Length the body is streamed to R2; without one (chunked encoding) it becomes a multipart upload,
+ * because R2 must know the length of a put. A body that breaks off or is refused leaves no object.
  *
  * @throws errors of the body's stream or of R2
  */
@@ -159,14 +159,14 @@ interface Note {
   readonly uploadId: string;
 }
 
-/** A multipart upload with a note, by which the sweep finds it if its process dies. */
+/** A multipart upload with a note, by which the sweep finds it if its process crashes. */
 export type NotedUpload = Pick<R2MultipartUpload, 'uploadPart' | 'complete' | 'abort' | 'uploadId'> & {
   readonly noteKey: string;
 };
 
 /**
- * Begins a multipart upload. No list of objects shows its parts: without a note, the bytes of an interrupted upload would
- * stay in R2 for a week, and in the local service forever.
+ * Begins a multipart upload. No list of objects shows its parts: without a note, the bytes of an interrupted upload
+ * would stay in R2 for a week, and in the local service forever.
  */
 export async function createNotedUpload(
   bucket: R2Bucket,
@@ -206,12 +206,12 @@ function noted(bucket: R2Bucket, upload: R2MultipartUpload, noteKey: string): No
 /**
  * Aborts abandoned uploads.
  *
- * @param isInVain whether an upload may be aborted, by its key and its start in milliseconds since the Unix epoch
+ * @param isAbandoned whether an upload may be aborted, by its key and its start in milliseconds since the Unix epoch
  * @returns number of deleted notes
  */
 export async function abortNotedUploads(
   bucket: R2Bucket,
-  isInVain: (key: string, begunAt: number) => Promise<boolean>,
+  isAbandoned: (key: string, begunAt: number) => Promise<boolean>,
 ): Promise<number> {
   let count = 0;
   let cursor: string | undefined;
@@ -221,7 +221,7 @@ export async function abortNotedUploads(
       const { key: noteKey, uploaded } = object;
       const begunAt = uploaded.getTime();
       const note = noteOf(object) ?? (await (await bucket.get(noteKey))?.json<Note>());
-      if (note && !(await isInVain(note.key, begunAt))) continue;
+      if (note && !(await isAbandoned(note.key, begunAt))) continue;
       if (note && !(await isAborted(bucket, note)) && begunAt >= Date.now() - DROPPED_AFTER_MS) continue;
       await bucket.delete(noteKey);
       count++;
@@ -232,8 +232,8 @@ export async function abortNotedUploads(
 }
 
 /**
- * The note from the metadata in the list: after thousands of interrupted uploads, a call per note would exceed the calls
- * that a sweep may make. Notes of earlier versions have no metadata.
+ * The note from the metadata in the list: after thousands of interrupted uploads, a call per note would exceed the
+ * calls that a sweep may make. Notes of earlier versions have no metadata.
  */
 function noteOf({ customMetadata: { key, uploadId } = {} }: R2Object): Note | undefined {
   return key !== undefined && uploadId !== undefined ? { key, uploadId } : undefined;

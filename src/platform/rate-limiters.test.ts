@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createFloodLimits, networkOf } from './rate-limiters.ts';
 
-it('takes the addresses of one IPv6 network as one client', () => {
+it('treats the addresses of an IPv6 /64 network as one client', () => {
   expect(networkOf('203.0.113.7')).toBe('203.0.113.7');
   expect(networkOf('2001:db8:1:2:3:4:5:6')).toBe('2001:db8:1:2');
   expect(networkOf('2001:db8:1:2::6')).toBe('2001:db8:1:2');
@@ -9,10 +9,11 @@ it('takes the addresses of one IPv6 network as one client', () => {
   expect(networkOf('::1')).toBe('0:0:0:0');
 });
 
-it('lets requests pass where there is no counter, or a broken one', async () => {
+it('allows requests if a counter is missing or fails', async () => {
   const lines: string[] = [];
-  const limits = createFloodLimits({ key: { limit: () => Promise.reject(new Error('away')) } }, (_level, event) =>
-    lines.push(event),
+  const limits = createFloodLimits(
+    { key: { limit: () => Promise.reject(new Error('unavailable')) } },
+    (_level, event) => lines.push(event),
   );
   expect(await limits.allowsClient('203.0.113.7')).toBe(true);
   expect(await limits.allowsKey('key')).toBe(true);

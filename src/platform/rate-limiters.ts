@@ -1,12 +1,12 @@
 import type { AppServices, FloodLimits } from '../jobs/app-services.ts';
 
-/** Bindings of the platform's rate limiter (`[[ratelimits]]` in wrangler.toml); absent ones limit nothing. */
+/** Bindings of the platform's rate limiter (`[[ratelimits]]` in wrangler.toml); an absent one allows everything. */
 export interface FloodLimiters {
   readonly client?: RateLimit;
   readonly key?: RateLimit;
 }
 
-/** `FloodLimits` over the platform's counters. Where a counter fails, the request passes. */
+/** `FloodLimits` over the platform's counters. If a counter fails, the request is allowed. */
 export function createFloodLimits({ client, key }: FloodLimiters, log: AppServices['log']): FloodLimits {
   const allows = async (limiter: RateLimit | undefined, name: string): Promise<boolean> => {
     if (!limiter) return true;

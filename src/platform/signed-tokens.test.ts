@@ -7,7 +7,7 @@ const OTHER_KEY = Buffer.alloc(32, 8).toString('base64');
 const NOW = 1_800_000_000_000;
 const tokens = createStreamTokens({ signingKey: SIGNING_KEY });
 
-it('is good for its stream, its kind and its time alone', async () => {
+it('is valid only for its stream, kind and time', async () => {
   const token = await tokens.sign('connect', 'one', NOW + 1500);
   expect(await tokens.verify('connect', token, 'one', NOW)).toBe(true);
   expect(await tokens.verify('connect', token, 'two', NOW)).toBe(false);
@@ -16,13 +16,13 @@ it('is good for its stream, its kind and its time alone', async () => {
   expect(await tokens.sign('connect', 'one', NOW + 1500)).not.toBe(token);
 });
 
-it('is accepted of the signing key before, which signs none', async () => {
+it('is accepted if the previous signing key signed it', async () => {
   const rotated = createStreamTokens({ signingKey: OTHER_KEY, previousSigningKey: SIGNING_KEY });
   expect(await rotated.verify('resume', await tokens.sign('resume', 'one', NOW + 1500), 'one', NOW)).toBe(true);
   expect(await tokens.verify('resume', await rotated.sign('resume', 'one', NOW + 1500), 'one', NOW)).toBe(false);
 });
 
-it('is none of another key, no API key, and no text that was changed or made up', async () => {
+it('is refused if it has another key or format, or was changed', async () => {
   const token = await tokens.sign('resume', 'one', NOW + 1500);
   const [head, body, mac] = token.split('.') as [string, string, string];
   const bare = Buffer.from('{"alg":"none","typ":"resume+jwt"}').toString('base64url');
@@ -43,7 +43,7 @@ it('is none of another key, no API key, and no text that was changed or made up'
 
 const KEY = Buffer.alloc(32, 7).toString('base64');
 
-it('gives every account and version a secret of its own, always the same', async () => {
+it('derives a different, stable secret for each account and version', async () => {
   const secret = await deriveWebhookSecret(KEY, 'a', 1);
   expect(secret).toMatch(/^whsec_[0-9a-f]{64}$/);
   expect(await deriveWebhookSecret(KEY, 'a', 1)).toBe(secret);

@@ -59,7 +59,7 @@ export function createStreamTokens(signingKeys: SigningKeys): StreamTokens {
         .setExpirationTime(Math.ceil(expiresAt / 1000))
         .sign(await importSigningKey(signingKeys.signingKey)),
     async verify(kind, token, streamId, now) {
-      const wanted = {
+      const requirements = {
         algorithms: [ALGORITHM],
         issuer: ISSUER,
         audience: STREAM_AUDIENCE,
@@ -70,7 +70,7 @@ export function createStreamTokens(signingKeys: SigningKeys): StreamTokens {
       };
       for (const key of await importSigningKeys(signingKeys)) {
         try {
-          await jwtVerify(token, key, wanted);
+          await jwtVerify(token, key, requirements);
           return true;
         } catch (error) {
           if (!(error instanceof errors.JOSEError)) throw error;
@@ -155,15 +155,16 @@ export interface ListScope {
 }
 
 /**
- * A position in a list as an opaque text for clients. Signed, so that it can be neither forged nor used for another list.
+ * A position in a list as an opaque text for clients. Signed, so that it can be neither forged nor used for another
+ * list.
  *
  * @param signingKey base64 of at least 32 bytes
  */
 export async function signCursor(signingKey: string, scope: ListScope, position: ListPosition): Promise<string> {
   const key = await importSigningKey(signingKey);
-  const place = `${position.createdAt}.${position.id}`;
-  const mac = await crypto.subtle.sign('HMAC', key, message(scope, place));
-  return `${base64url.encode(place)}.${base64url.encode(new Uint8Array(mac))}`;
+  const positionText = `${position.createdAt}.${position.id}`;
+  const mac = await crypto.subtle.sign('HMAC', key, message(scope, positionText));
+  return `${base64url.encode(positionText)}.${base64url.encode(new Uint8Array(mac))}`;
 }
 
 /** @returns undefined for a text that is no cursor of this list */
@@ -172,23 +173,23 @@ export async function readCursor(
   scope: ListScope,
   cursor: string,
 ): Promise<ListPosition | undefined> {
-  const [place, mac] = cursor.split('.').map(decoded);
-  if (!place || !mac) return undefined;
-  const text = new TextDecoder().decode(place);
+  const [positionBytes, mac] = cursor.split('.').map(decoded);
+  if (!positionBytes || !mac) return undefined;
+  const text = new TextDecoder().decode(positionBytes);
   const keys = await importSigningKeys(signingKeys);
   const isSigned = await Promise.all(keys.map((key) => crypto.subtle.verify('HMAC', key, mac, message(scope, text))));
   if (!isSigned.includes(true)) return undefined;
   // Decoding is lenient: it would ignore characters that were added to the cursor.
-  if (cursor !== `${base64url.encode(place)}.${base64url.encode(mac)}`) return undefined;
+  if (cursor !== `${base64url.encode(positionBytes)}.${base64url.encode(mac)}`) return undefined;
   const dot = text.indexOf('.');
   return { createdAt: Number(text.slice(0, dot)), id: text.slice(dot + 1) };
 }
 
 function message(
   { accountId, status = '' }: { accountId: string; status?: string },
-  place: string,
+  positionText: string,
 ): Uint8Array<ArrayBuffer> {
-  const text = `rollcall list cursor\n${accountId}\n${status}\n${place}`;
+  const text = `rollcall list cursor\n${accountId}\n${status}\n${positionText}`;
   return new TextEncoder().encode(text) as Uint8Array<ArrayBuffer>;
 }
 

@@ -3,7 +3,7 @@ import type { Miniflare } from '../../client/local/miniflare.ts';
 import { startServer, type TestServer } from '../../test/helpers/http-server.ts';
 import { startTestWorker } from '../../test/helpers/workerd.ts';
 
-/** The client in workerd. Receivers are real; what a name leads to is one of them. */
+/** The client in workerd. Receivers are real; each host name resolves to one of them. */
 let workerd: Miniflare;
 let receiver: TestServer;
 let inside: TestServer;
@@ -31,14 +31,14 @@ beforeEach(() => {
 });
 
 it.each([
-  ['https://example.com', 'ours', 0],
+  ['https://example.com', 'loopback', 0],
   ['https://example.com', 'https://localhost', 0],
-  ['ours', 'https://localhost', 1],
-  ['ours', 'ours', 1],
-])('a redirect from %s to %s is asked only where loopback leads to loopback', async (from, to, asked) => {
-  redirect = `${to === 'ours' ? inside.origin : to}/index/_doc`;
-  const url = `${from === 'ours' ? receiver.origin : from}/hook`;
+  ['loopback', 'https://localhost', 1],
+  ['loopback', 'loopback', 1],
+])('follows a redirect from %s to %s only within loopback', async (from, to, followed) => {
+  redirect = `${to === 'loopback' ? inside.origin : to}/index/_doc`;
+  const url = `${from === 'loopback' ? receiver.origin : from}/hook`;
   const answer = await workerd.dispatchFetch('http://workerd/', { method: 'POST', body: url });
-  expect(await answer.json()).toMatchObject({ ok: asked === 1 });
-  expect([receiver.requests.length, inside.requests.length]).toEqual([1, asked]);
+  expect(await answer.json()).toMatchObject({ ok: followed === 1 });
+  expect([receiver.requests.length, inside.requests.length]).toEqual([1, followed]);
 });

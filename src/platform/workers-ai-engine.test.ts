@@ -11,7 +11,7 @@ const answering = (answer: () => unknown, timeoutMs?: number) => {
   return { calls, engine: createWorkersAiEngine({ run }, { timeoutMs }) };
 };
 
-it('sends a WAV file as base64 and takes the words of the segments', async () => {
+it('sends a WAV file as base64 and reads the words of the segments', async () => {
   const { calls, engine } = answering(() => ({
     text: 'Hi there.',
     segments: [{ start: 0, end: 1, text: ' Hi there.', words: [{ word: ' Hi', start: 0, end: 0.4 }] }],
@@ -36,14 +36,14 @@ it.each([
   ['AiError: 3036: You have used up your daily free allocation of 10,000 neurons', 'busy'],
   ['AiError: 5006: Error: required properties at / are audio', 'refused'],
   ['InferenceUpstreamError: 3007: upstream timed out', 'unavailable'],
-] as const)('takes %s for %s', async (message, kind) => {
+] as const)('reports %s as %s', async (message, kind) => {
   const { engine } = answering(() => {
     throw new Error(message);
   });
   expect(await engine.transcribe(SAMPLES, {})).toMatchObject({ ok: false, error: { kind } });
 });
 
-it('takes other answers for nonsense, and none for unavailable', async () => {
+it('reports other answers as nonsense, and a missing answer as unavailable', async () => {
   expect(await answering(() => ({ vtt: '' })).engine.transcribe(SAMPLES, {})).toMatchObject({
     error: { kind: 'nonsense' },
   });

@@ -71,9 +71,9 @@ function within<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
 }
 
 function base64(bytes: Uint8Array): string {
-  const pieces: string[] = [];
+  const blocks: string[] = [];
   for (let at = 0; at < bytes.length; at += BASE64_BYTES) {
-    pieces.push(btoa(String.fromCharCode(...bytes.subarray(at, at + BASE64_BYTES))));
+    blocks.push(btoa(String.fromCharCode(...bytes.subarray(at, at + BASE64_BYTES))));
   }
-  return pieces.join('');
+  return blocks.join('');
 }

@@ -250,7 +250,7 @@ function answer(check: Check): Handler<AppEnv> {
       const done = await work();
       return done instanceof Response ? done : refuse(c, done);
     } finally {
-      c.get('bodyPlace')?.release();
+      c.get('bodySlot')?.release();
     }
   };
 }

@@ -216,7 +216,7 @@ class TranscriptionRun {
     this.c.header(JOB_ID_HEADER, this.#jobId);
     this.#voiceprintIds = await startVoiceprints(this.#jobs, knownSpeakers);
     // The references are stored with their jobs, and the request may wait for minutes.
-    this.c.get('bodyPlace')?.release();
+    this.c.get('bodySlot')?.release();
   }
 
   /**

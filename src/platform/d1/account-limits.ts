@@ -1,6 +1,6 @@
 import type { JobKind } from '../../jobs/app-services.ts';
 import { LEASE_MS } from '../../jobs/dispatch.ts';
-import { LEAST_CREDIT_SECONDS } from '../../jobs/end-job.ts';
+import { MIN_CREDIT_SECONDS } from '../../jobs/end-job.ts';
 import type { JobAdmission } from '../../jobs/job-store.ts';
 import { hasChanged, insertAfterChange } from './statements.ts';
 
@@ -118,20 +118,20 @@ export const WORK_OF_JOB = '(SELECT COALESCE(work_seconds, 0) FROM jobs WHERE id
 
 /**
  * An SQL expression: whether an account can pay for `seconds` of audio in addition to its unfinished jobs and streams.
- * A voiceprint or a recording of unknown length counts as the billing minimum, another recording as its length, a stream
- * as the time since its start or the audio received, whichever is more. Rounded to milliseconds, because sums of decimal
- * fractions are inexact.
+ * A voiceprint or a recording of unknown length counts as the billing minimum, another recording as its length, a
+ * stream as the time since its start or the audio received, whichever is more. Rounded to milliseconds, because sums of
+ * decimal fractions are inexact.
  *
- * @param account the parameter that holds the account's id, such as `?2`
+ * @param account the parameter that holds the account's id, for example `?2`
  * @param now the parameter that holds the time, in milliseconds since the Unix epoch
  * @param exceptJob the parameter that holds the id of the job to be paid, which is not reserved a second time
  */
 export function hasCreditFor(account: string, now: string, seconds: string, exceptJob = `''`): string {
   return `EXISTS (
     SELECT 1 FROM accounts WHERE id = ${account} AND (subscribed = 1 OR ROUND(credit_seconds - ${seconds} - (
-      ${setAsideForJobs(account, exceptJob)}
+      ${reservedForJobs(account, exceptJob)}
     ) - (
-      SELECT COALESCE(SUM(MAX(${LEAST_CREDIT_SECONDS}, used_seconds, (${now} - COALESCE(started_at, ${now})) / 1000.0)), 0)
+      SELECT COALESCE(SUM(MAX(${MIN_CREDIT_SECONDS}, used_seconds, (${now} - COALESCE(started_at, ${now})) / 1000.0)), 0)
       FROM live_streams WHERE account_id = ${account} AND completed_at IS NULL
     ), 3) >= 0))`;
 }
@@ -141,16 +141,16 @@ export function hasCreditFor(account: string, now: string, seconds: string, exce
  * @param account SQL of the account's id
  * @param exceptJob SQL of the id of a job that is left out
  */
-export const setAsideForJobs = (account: string, exceptJob = `''`): string =>
+export const reservedForJobs = (account: string, exceptJob = `''`): string =>
   `SELECT COALESCE(SUM(MAX(
-     ${LEAST_CREDIT_SECONDS}, CASE kind WHEN 'voiceprint' THEN 0 ELSE COALESCE(duration_seconds, 0) END
+     ${MIN_CREDIT_SECONDS}, CASE kind WHEN 'voiceprint' THEN 0 ELSE COALESCE(duration_seconds, 0) END
    )), 0)
    FROM jobs WHERE account_id = ${account} AND completed_at IS NULL AND id <> ${exceptJob}
      AND request ->> '$.recountOf' IS NULL`;
 
 /** `hasCreditFor` with the billing minimum. */
 export const hasCreditLeft = (account: string, now: string): string =>
-  hasCreditFor(account, now, String(LEAST_CREDIT_SECONDS));
+  hasCreditFor(account, now, String(MIN_CREDIT_SECONDS));
 
 /** Whether the account can pay for one more job or stream. */
 export async function canPay(db: D1Database, accountId: string, now: number): Promise<boolean> {

@@ -32,7 +32,7 @@ async function account(): Promise<string> {
   return id;
 }
 
-/** Makes jobs one after another. @returns their ids and the states that they are in */
+/** Creates jobs one after another. @returns their ids and statuses */
 async function create(accountId: string, count: number) {
   const ids: string[] = [];
   const states: string[] = [];
@@ -52,7 +52,7 @@ const workOf = async (accountId: string) =>
     .first('work_seconds')) as number;
 const hasMessage = async (id: string) => (await store.outboxRow(`${id}/ingest`)) !== undefined;
 
-it('jobs beyond the work of their account wait without a message, and begin in their order when others end', async () => {
+it('jobs beyond the work limit of their account wait, and start in order when others end', async () => {
   const a = await account();
   const { ids, states } = await create(a, 6);
   expect(states).toEqual(['created', 'created', 'created', 'pending', 'pending', 'pending']);
@@ -60,7 +60,7 @@ it('jobs beyond the work of their account wait without a message, and begin in t
   expect([await store.admit(a, now), await workOf(a)]).toEqual([[], 3 * HOUR]);
   await store.cancel(ids[1]!, CANCELED, now);
   expect(await workOf(a)).toBe(2 * HOUR);
-  // Nobody overtakes those that wait.
+  // A new job does not overtake the waiting ones.
   expect((await create(a, 1)).states).toEqual(['pending']);
   const admitted = await Promise.all([store.admit(a, now), store.admit(a, now)]);
   expect(admitted.flat()).toEqual([ids[3]]);
@@ -68,7 +68,7 @@ it('jobs beyond the work of their account wait without a message, and begin in t
   expect([await store.start(ids[3]!, now), (await store.find(ids[3]!))?.status]).toEqual([true, 'running']);
 });
 
-it('a recording counts with its length once that is known, and with nothing after its end', async () => {
+it('a job counts with its known duration as work, and not after its end', async () => {
   const a = await account();
   const { ids } = await create(a, 5);
   await store.start(ids[0]!, now);
@@ -81,12 +81,12 @@ it('a recording counts with its length once that is known, and with nothing afte
   await store.fail(ids[2]!, CANCELED, now);
   await store.remove(a, ids[2]!, now);
   expect(await workOf(a)).toBe(0);
-  // One that is deleted while it waits has never counted.
+  // A job that is deleted while it waits has never counted.
   await store.remove(a, ids[3]!, now);
   expect([await store.admit(a, now), await workOf(a)]).toEqual([[ids[4]], HOUR]);
 });
 
-it('one recording may be longer than the work of its account', async () => {
+it('a single recording may exceed the work limit of its account', async () => {
   const a = await account();
   const small = createJobStore(storage.db, 60);
   const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
@@ -94,7 +94,7 @@ it('one recording may be longer than the work of its account', async () => {
   expect(created).toMatchObject({ ok: true, value: { status: 'created' } });
 });
 
-it('ten thousand jobs of one account hold up neither the first of another nor the sweep', async () => {
+it('ten thousand jobs of one account block neither other accounts nor the sweep', async () => {
   const [many, other] = [await account(), await account()];
   await create(many, 4);
   await storage.db

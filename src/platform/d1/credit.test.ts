@@ -39,7 +39,7 @@ async function accountWith(creditSeconds: number, subscribed = 0) {
 const rows = async (table: string, where: string, value: string) =>
   (await storage.db.prepare(`SELECT * FROM ${table} WHERE ${where} = ?`).bind(value).all()).results;
 
-it('jobs that were started at once do not spend the same credit', async () => {
+it('concurrent jobs do not reserve the same credit', async () => {
   const account = await accountWith(59);
   const started = await Promise.all(Array.from({ length: 5 }, () => account.startJob()));
   expect(started.filter(({ ok }) => ok)).toHaveLength(2);
@@ -47,7 +47,7 @@ it('jobs that were started at once do not spend the same credit', async () => {
   expect(await account.canPay()).toBe(false);
 });
 
-it('a job that cannot be paid leaves nothing behind, so that its key is free when there is credit again', async () => {
+it('an unpaid job stores nothing, so that its idempotency key stays free', async () => {
   const account = await accountWith(20);
   const idempotency = { key: 'later', bodyHash: 'h' };
   const first = await account.startJob();
@@ -62,7 +62,7 @@ it('a job that cannot be paid leaves nothing behind, so that its key is free whe
   expect(await account.startJob('paid', idempotency)).toMatchObject({ ok: true, value: { id: 'paid' } });
 });
 
-it('a job whose recording was read sets its length aside, until it ends', async () => {
+it('a job reserves credit for its duration until it ends', async () => {
   const account = await accountWith(100);
   await account.startJob('read');
   expect(await account.canPay()).toBe(true);
@@ -72,7 +72,7 @@ it('a job whose recording was read sets its length aside, until it ends', async 
   expect(await account.canPay()).toBe(false);
 });
 
-it('a recording goes to its analysis only if the account can pay for all of it, and sets nothing aside otherwise', async () => {
+it('starts the analysis only if the credit covers the whole recording', async () => {
   const account = await accountWith(100);
   const other = await account.startJob();
   await account.startJob('long');
@@ -91,27 +91,27 @@ it('a recording goes to its analysis only if the account can pay for all of it, 
   expect(await account.canPay()).toBe(true);
 });
 
-it('twenty seconds that are left are twenty: sums of decimal fractions fall short of them', async () => {
+it('tolerates rounding errors in sums of credit', async () => {
   const charged = await accountWith(80.3);
   for (const id of ['tenths-1', 'tenths-2', 'tenths-3']) {
     await charged.startJob(id);
     await charged.jobs.succeed(id, { ...DONE, billedSeconds: 20.1, creditSeconds: 20.1 }, NOW);
   }
   expect(await charged.canPay()).toBe(true);
-  const setAside = await accountWith(60.4);
+  const reserving = await accountWith(60.4);
   for (const [id, durationSeconds] of [
-    ['aside-1', 20.1],
-    ['aside-2', 20.3],
+    ['reserved-1', 20.1],
+    ['reserved-2', 20.3],
   ] as const) {
-    await setAside.startJob(id);
-    await startShards(setAside.jobs, id, { shardCount: 1, durationSeconds }, NOW);
+    await reserving.startJob(id);
+    await startShards(reserving.jobs, id, { shardCount: 1, durationSeconds }, NOW);
   }
-  expect(await setAside.canPay()).toBe(true);
+  expect(await reserving.canPay()).toBe(true);
   const short = await accountWith(19.998);
   expect(await short.canPay()).toBe(false);
 });
 
-it('a stream sets aside how long it runs', async () => {
+it('a stream reserves credit for the time that it has run', async () => {
   const account = await accountWith(60);
   expect(await account.startStream('running')).toBe('created');
   await account.streams.start('running', NOW);
@@ -124,7 +124,7 @@ it('a stream sets aside how long it runs', async () => {
   ]);
 });
 
-it('an account with a subscription is asked for no credit', async () => {
+it('an account with a subscription needs no credit', async () => {
   const account = await accountWith(-50, 1);
   expect(await account.canPay()).toBe(true);
   expect((await account.startJob()).ok).toBe(true);

@@ -10,7 +10,7 @@ afterAll(() => storage?.stop());
 
 const NOW = 1_760_000_000_000;
 
-it('tells of each queue how much waits, since when, and how long a lease has been over', async () => {
+it('reports messages, age of the oldest and overdue leases of each queue', async () => {
   const insert = storage.db.prepare(
     "INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?1, 'j', ?2, '{}', ?3, ?4)",
   );

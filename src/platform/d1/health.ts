@@ -24,24 +24,24 @@ export async function readBacklog(db: D1Database, now: number): Promise<Backlog[
 }
 
 /** Results are reused for this time, so that requests without a key do not cost a read each. */
-const GOOD_MS = 5000;
+const CACHE_MS = 5000;
 /** Longer than a slow read takes. */
 const TIMEOUT_MS = 3000;
 
 let last: { readonly at: number; readonly canTake: boolean } | undefined;
 
 /**
- * Whether a job could be stored now: the database answers and has the service's tables. Queues do not matter: the outbox
- * keeps messages that cannot be sent.
+ * Whether a job could be stored now: the database isAvailable and has the service's tables. Queues do not matter: the
+ * outbox keeps messages that cannot be sent.
  *
  * @param now milliseconds since the Unix epoch
  */
 export async function canTakeJobs(db: D1Database, now: number): Promise<boolean> {
-  if (!last || now - last.at >= GOOD_MS || now < last.at) last = { at: now, canTake: await answers(db) };
+  if (!last || now - last.at >= CACHE_MS || now < last.at) last = { at: now, canTake: await isAvailable(db) };
   return last.canTake;
 }
 
-async function answers(db: D1Database): Promise<boolean> {
+async function isAvailable(db: D1Database): Promise<boolean> {
   const late = new Promise<false>((done) => setTimeout(() => done(false), TIMEOUT_MS));
   const read = db.prepare('SELECT 1 FROM jobs LIMIT 1').all();
   return Promise.race([read.then(() => true).catch(() => false), late]);

@@ -7,8 +7,8 @@ const JOBS = 10_000;
 let storage: Awaited<ReturnType<typeof startStorage>>;
 
 /**
- * Ten thousand jobs of each of two accounts, two of every account in each millisecond; every fifth failed, every tenth
- * deleted.
+ * Ten thousand jobs of each of two accounts, with two jobs per account and millisecond. Every fifth has failed, every
+ * tenth is deleted.
  */
 beforeAll(async () => {
   storage = await startStorage();
@@ -48,7 +48,7 @@ const expected = (keep: (n: number) => boolean) =>
     .map((n) => `mine-${String(n).padStart(5, '0')}`)
     .reverse();
 
-describe('the list of an account among others', () => {
+describe('the list of jobs of an account', () => {
   it('has every job once, newest first, without the deleted ones', async () => {
     expect(await readAll()).toEqual(expected(() => true));
     expect(await readAll('failed')).toEqual(expected((n) => n % 5 === 0));
@@ -57,7 +57,7 @@ describe('the list of an account among others', () => {
   it.each([
     ['jobs_list', false],
     ['jobs_list_status', true],
-  ])('searches %s and sorts nothing', async (index, withStatus) => {
+  ])('uses the index %s without sorting', async (index, withStatus) => {
     const values = ['mine', 5000, 'mine-05000', 10, ...(withStatus ? ['failed'] : [])];
     const { results } = await storage.db
       .prepare(`EXPLAIN QUERY PLAN ${listSql(withStatus)}`)
@@ -68,7 +68,7 @@ describe('the list of an account among others', () => {
     expect(plan[0]).toMatch(new RegExp(`^SEARCH jobs USING (COVERING )?INDEX ${index} \\(account_id=\\? AND .*<`));
   });
 
-  it('reads no more rows than the page has, wherever it is', async () => {
+  it('reads only the rows of the page, at any position', async () => {
     for (const n of [9998, 5000, 200]) {
       const { meta } = await storage.db
         .prepare(listSql(true))

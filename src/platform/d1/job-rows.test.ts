@@ -51,7 +51,7 @@ const rowOf = (sql: string, ...values: unknown[]) =>
     .first<Record<string, number>>();
 
 describe('job store', () => {
-  it('writes a job and its first message together', async () => {
+  it('stores a job and its first message together', async () => {
     const id = `job-${made++}`;
     const created = await store.create({ ...request({ webhook: 'https://example.com/hook' }), id, now: NOW });
     expect(created.ok && created.value).toMatchObject({
@@ -60,10 +60,10 @@ describe('job store', () => {
       webhookUrl: 'https://example.com/hook',
     });
     expect(await outboxIds(id)).toEqual([`${id}/ingest`]);
-    expect(await store.findOwned('somebody-else', id)).toBeUndefined();
+    expect(await store.findOwned('another-account', id)).toBeUndefined();
   });
 
-  it('moves one row from step to step, each move once', async () => {
+  it('moves one outbox row from step to step, each move once', async () => {
     const id = `job-${made++}`;
     await store.create({ ...request(), id, now: NOW });
     await store.start(id, NOW);
@@ -86,7 +86,7 @@ describe('job store', () => {
 
   const begin = (id: string, now: number) => store.begin({ step: 'ingest', jobId: id }, now + 60_000, now);
 
-  it('counts the starts of a step from its hand-over to another invocation', async () => {
+  it('counts the starts of a step and resets them at a hand-over', async () => {
     const id = `job-${made++}`;
     await store.create({ ...request(), id, now: NOW });
     expect(await begin(id, NOW)).toMatchObject({ starts: 1, job: { id } });
@@ -96,7 +96,7 @@ describe('job store', () => {
     expect(await begin('unknown', NOW)).toBeUndefined();
   });
 
-  it('makes ever longer pauses between the starts of a step that dies: an hour of them', async () => {
+  it('makes growing pauses between the starts of a crashing step, about an hour in all', async () => {
     const id = `job-${made++}`;
     await store.create({ ...request(), id, now: NOW });
     const pauses: number[] = [];
@@ -110,7 +110,7 @@ describe('job store', () => {
     expect(pauses).toEqual([0, 15, 30, 60, 120, 240, 480, 900, 900, 900]);
   });
 
-  it('does not count a start that was forgiven, and begins the step when it is due', async () => {
+  it('does not count a forgiven start, and begins the step only when it is due', async () => {
     const id = `job-${made++}`;
     await store.create({ ...request(), id, now: NOW });
     await begin(id, NOW);
@@ -119,7 +119,7 @@ describe('job store', () => {
     expect(await begin(id, NOW + 5000)).toMatchObject({ starts: 1 });
   });
 
-  it('makes one job of many racing calls with one idempotency key, and refuses another body', async () => {
+  it('creates one job for concurrent calls with one idempotency key, and refuses another body', async () => {
     const calls = Array.from({ length: 20 }, (_, call) =>
       store.create({
         ...request(),
@@ -138,14 +138,14 @@ describe('job store', () => {
     expect(fresh).toMatchObject({ ok: true, value: { id: `later-${accountId}` } });
   });
 
-  it('starts a job once, with one message however many shards it has', async () => {
+  it('starts a job once, with one message for all shards', async () => {
     const id = await runningJob(3);
     expect(await outboxIds(id)).toEqual([`${id}/analyse`]);
     expect(await store.start(id, NOW + 2)).toBe(false);
     expect(await store.find(id)).toMatchObject({ status: 'running', shardCount: 3, updatedAt: NOW + 1 });
   });
 
-  it('bills a success once, however often and at whatever time it is reported', async () => {
+  it('bills a success once even if it is reported several times', async () => {
     const id = await runningJob(1, { webhook: 'https://example.com/hook' });
     const outcomes = await Promise.all(
       [10, 10, 11, 12].map((later) =>
@@ -160,7 +160,7 @@ describe('job store', () => {
     expect(await outboxIds(id)).toEqual([`${id}/webhook`]);
   });
 
-  it('leaves the credit of a subscribed account alone', async () => {
+  it('does not charge credit to a subscribed account', async () => {
     await storage.db.prepare('UPDATE accounts SET subscribed = 1 WHERE id = ?').bind(accountId).run();
     const id = await runningJob();
     await store.succeed(id, { outputKey: 'o', billedSeconds: 61.5, creditSeconds: 61.5 }, NOW + 3);
@@ -170,7 +170,7 @@ describe('job store', () => {
     });
   });
 
-  it('bills a voiceprint as one, at its price in credit', async () => {
+  it('bills a voiceprint at its price in credit', async () => {
     const id = `job-${made++}`;
     await store.create({ ...request(), kind: 'voiceprint', id, now: NOW });
     await startShards(store, id, { shardCount: 1, durationSeconds: 12 }, NOW + 1);
@@ -195,7 +195,7 @@ describe('job store', () => {
     expect(await outboxIds(id)).toEqual([`${id}/webhook`]);
   });
 
-  it('gives back what was sent and not heard of', async () => {
+  it('returns messages whose lease has ended', async () => {
     const id = await runningJob(1);
     const rowId = `${id}/analyse`;
     const overdue = async (before: number) => (await store.overdue(before, 10, { jobId: id })).rows;
@@ -211,7 +211,7 @@ describe('job store', () => {
     await store.renewLeases([]);
   });
 
-  it('gives messages page by page, also where their leases are the same and some cannot be read', async () => {
+  it('pages through messages with equal leases and unreadable messages', async () => {
     const id = `job-${made++}`;
     const insert = `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?, ?, 'jobs', ?, 0, 0)`;
     const body = JSON.stringify({ step: 'assemble', jobId: id });
@@ -228,7 +228,7 @@ describe('job store', () => {
     await storage.db.prepare('DELETE FROM outbox WHERE job_id = ?').bind(id).run();
   });
 
-  it('passes over a message that it cannot read, of another version: one such row stopped every sweep', async () => {
+  it('skips unreadable messages of other versions', async () => {
     const id = await runningJob();
     const insert = `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?, ?, 'jobs', ?, 0, -1)`;
     for (const [name, body] of [
@@ -244,7 +244,7 @@ describe('job store', () => {
     expect(await outboxIds(id)).toEqual(readable);
   });
 
-  it('has the recording read again of a job whose shards a version before has given messages', async () => {
+  it('queues a new ingest for a job with shard messages of an earlier version', async () => {
     const id = await runningJob();
     await storage.db.prepare('DELETE FROM outbox WHERE job_id = ?').bind(id).run();
     const insert = `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?, ?, 'jobs', ?, 0, 0)`;
@@ -257,16 +257,16 @@ describe('job store', () => {
     expect(await outboxIds(id)).toEqual([`${id}/ingest`]);
   });
 
-  it('tells what an idempotency key stands for, for a day', async () => {
+  it('finds the job of an idempotency key for a day', async () => {
     const id = `job-${made++}`;
     await store.create({ ...request(), id, now: NOW, idempotency: { key: 'k', bodyHash: 'h' } });
     const day = 24 * 3600 * 1000;
     expect(await store.findReplay(accountId, 'k', NOW + day - 1)).toEqual({ jobId: id, bodyHash: 'h' });
     expect(await store.findReplay(accountId, 'k', NOW + day)).toBeUndefined();
-    expect(await store.findReplay('somebody-else', 'k', NOW)).toBeUndefined();
+    expect(await store.findReplay('another-account', 'k', NOW)).toBeUndefined();
   });
 
-  it('makes a new job under a key whose day is over, also when its first write fails', async () => {
+  it('creates a new job for an expired idempotency key, even if the first write fails', async () => {
     const idempotency = { key: 'old', bodyHash: 'h' };
     const day = 24 * 3600 * 1000;
     const [old, fresh] = [`job-${made++}`, `job-${made++}`];
@@ -283,13 +283,13 @@ describe('job store', () => {
     expect(created).toMatchObject({ ok: true, value: { id: fresh } });
   });
 
-  it('leaves deleted jobs to the watch over deleted jobs', async () => {
+  it('does not list deleted jobs as expired', async () => {
     const id = await runningJob();
     await store.remove(accountId, id, NOW + 2);
     expect((await store.expired(NOW + 1e9, 1000)).map((job) => job.id)).not.toContain(id);
   });
 
-  it('hands out expired outputs until they are noted as cleaned', async () => {
+  it('lists expired outputs until they are marked as cleaned', async () => {
     const id = await runningJob(1);
     await store.succeed(id, { outputKey: `outputs/${id}`, billedSeconds: 20, creditSeconds: 20 }, 1000);
     expect(await store.expired(999, 10)).toEqual([]);
@@ -298,7 +298,7 @@ describe('job store', () => {
     expect(await store.expired(1000, 10)).toEqual([]);
   });
 
-  it('keeps no addresses, which may hold secrets, of a job whose output is gone', async () => {
+  it('deletes the URLs of a job, which may contain secrets, with its output', async () => {
     const webhook = 'https://example.com/hook?token=SECRET';
     const url = 'https://example.com/a.wav?signature=SECRET';
     const [done, waiting] = [await runningJob(1, { url, webhook }), await runningJob(1, { url, webhook })];
@@ -318,10 +318,10 @@ describe('job store', () => {
     expect(JSON.stringify(await rowOf('SELECT * FROM jobs WHERE id = ?', waiting))).not.toContain('SECRET');
   });
 
-  it('tells working jobs from ended and unknown ones', async () => {
-    const [working, ended] = [await runningJob(), await runningJob()];
+  it('finds the unfinished among ended and unknown jobs', async () => {
+    const [active, ended] = [await runningJob(), await runningJob()];
     await store.fail(ended, { code: 'x', message: 'x' }, NOW);
-    expect(await store.unfinished([working, ended, 'unknown'])).toEqual(new Set([working]));
+    expect(await store.unfinished([active, ended, 'unknown'])).toEqual(new Set([active]));
   });
 });
 
@@ -348,7 +348,7 @@ describe('a migration', () => {
     }
   }
 
-  it('continues with a job that waited to be planned by a version before', async () => {
+  it('continues a job that an earlier version had queued for planning', async () => {
     const { messages } = await migrated(
       '0009_ingest.sql',
       `('old/plan', 'old', 'plans', '{"step":"plan","jobId":"old"}', 5, 7, 2)`,
@@ -356,7 +356,7 @@ describe('a migration', () => {
     expect(messages).toEqual([{ step: 'ingest', jobId: 'old' }]);
   });
 
-  it('continues with a job whose shards had messages of their own, and counts it as work', async () => {
+  it('continues a job with shard messages of an earlier version, and counts its work', async () => {
     const { messages, work } = await migrated(
       '0010_job_engine.sql',
       `('old/shard/0', 'old', 'jobs', '{"step":"shard","jobId":"old","shard":0}', 5, 7, 2),

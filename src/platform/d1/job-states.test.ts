@@ -44,7 +44,7 @@ const usageRows = async (id: string) =>
   (await rowOf('SELECT COUNT(*) AS rows FROM usage_records WHERE job_id = ?', id))?.rows;
 
 describe('cancel', () => {
-  it('ends the job, removes its steps, writes its webhook and bills nothing', async () => {
+  it('ends the job, removes its steps, queues its webhook and bills nothing', async () => {
     const id = await runningJob();
     expect(await store.cancel(id, CANCELED, NOW + 2)).toBe(true);
     expect(await store.find(id)).toMatchObject({ status: 'canceled', error: CANCELED, updatedAt: NOW + 2 });
@@ -56,7 +56,7 @@ describe('cancel', () => {
     expect([await outboxIds(id), await usageRows(id)]).toEqual([[`${id}/webhook`], 0]);
   });
 
-  it('of a job that has ended does not tell its webhook again', async () => {
+  it('of an ended job does not queue its webhook again', async () => {
     const id = await runningJob();
     await store.cancel(id, CANCELED, NOW + 2);
     await store.settle(`${id}/webhook`);
@@ -66,7 +66,7 @@ describe('cancel', () => {
     expect(await outboxIds(id)).toEqual([]);
   });
 
-  it('and a success at the same moment end in one of the two, billed or not', async () => {
+  it('and a concurrent success end in exactly one of the two states', async () => {
     const seen = new Set<string>();
     for (let round = 0; round < 12; round++) {
       const id = await runningJob();
@@ -86,7 +86,7 @@ describe('cancel', () => {
 });
 
 describe('remove', () => {
-  it('leaves a tombstone without content and no message', async () => {
+  it('keeps only a row without content, and no message', async () => {
     const id = await runningJob();
     expect(await store.remove('theirs', id, NOW + 2)).toBe(false);
     expect(await outboxIds(id)).toHaveLength(1);
@@ -102,7 +102,7 @@ describe('remove', () => {
     expect(JSON.stringify(row)).not.toMatch(/example|4711/);
   });
 
-  it('stops the steps that still come for the job', async () => {
+  it('makes later steps of the job have no effect', async () => {
     const id = await runningJob();
     await store.remove('mine', id, NOW + 2);
     expect(await store.succeed(id, { outputKey: 'o', billedSeconds: 20, creditSeconds: 20 }, NOW + 3)).toBe(false);
@@ -123,7 +123,7 @@ describe('remove', () => {
     });
   });
 
-  it('frees the idempotency key: the next call makes a new job', async () => {
+  it('frees the idempotency key for a new job', async () => {
     const key = { key: 'again', bodyHash: 'h' };
     const first = await runningJob(key);
     await store.remove('mine', first, NOW + 2);
@@ -140,7 +140,7 @@ describe('remove', () => {
     expect(replay).toMatchObject({ ok: true, value: { id: second } });
   });
 
-  it('while calls with the same key race it fails none of them', async () => {
+  it('does not make concurrent calls with the same key fail', async () => {
     const key = { key: 'race', bodyHash: 'h' };
     for (let round = 0; round < 5; round++) {
       const old = await runningJob(key);
@@ -159,7 +159,7 @@ describe('remove', () => {
     }
   });
 
-  it('tells the sweep of the deleted jobs until they are noted as cleaned', async () => {
+  it('lists the job for the sweep until it is marked as cleaned', async () => {
     const known = (await store.deleted(1000)).map((job) => job.id);
     await store.markCleaned(known, NOW);
     const [a, b] = [await runningJob(), await runningJob()];

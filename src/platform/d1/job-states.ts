@@ -164,8 +164,8 @@ async function endWithoutResult(
 }
 
 /**
- * Replaces a job's row by a tombstone without content: its usage record refers to it, and steps that are still delivered
- * find the job ended. Deletes its messages, including the webhook's, and frees its idempotency key.
+ * Replaces a job's row by a tombstone without content: its usage record refers to it, and steps that are still
+ * delivered find the job ended. Deletes its messages, including the webhook's, and frees its idempotency key.
  *
  * @returns false when the account has no such job
  */
@@ -211,9 +211,9 @@ function recordTranscription(db: D1Database, jobId: string, seconds: number, now
 }
 
 /**
- * Subtracts a job's cost from the credit of an account without subscription, and the job from the account's work, if the
- * previous statement of the batch wrote the usage. Then it always changes the account's row, because the next statement
- * tests `changes()`.
+ * Subtracts a job's cost from the credit of an account without subscription, and the job from the account's work, if
+ * the previous statement of the batch wrote the usage. Then it always changes the account's row, because the next
+ * statement tests `changes()`.
  */
 function chargeCredit(db: D1Database, jobId: string, creditSeconds: number): D1PreparedStatement {
   return db

@@ -37,7 +37,7 @@ const billsOf = async (streamId: string) => {
 };
 
 describe('LiveStore', () => {
-  it('goes from created over running to done, once, with one bill', async () => {
+  it('goes from created to running to done once, with one usage record', async () => {
     const accountId = await newAccount();
     const id = await newStream(accountId);
     expect(await store().find(id)).toEqual({
@@ -56,7 +56,7 @@ describe('LiveStore', () => {
     expect(await creditOf(accountId)).toBe(38.5);
   });
 
-  it('bills nothing for an error, and nothing for a stream without a frame', async () => {
+  it('bills nothing for an error or a stream without a frame', async () => {
     const accountId = await newAccount();
     for (const outcome of [FAILED, { status: 'done', receivedSeconds: 0 } as const]) {
       const id = await newStream(accountId);
@@ -67,17 +67,17 @@ describe('LiveStore', () => {
     expect(await creditOf(accountId)).toBe(100);
   });
 
-  it('lets the streams of an account spend its credit and no more than a minute each beyond', async () => {
+  it('refuses further credit once the streams of an account have used it up', async () => {
     const accountId = await newAccount();
     const ids = await Promise.all([1, 2, 3, 4].map(() => newStream(accountId)));
     for (const id of ids) await store().start(id, 2);
-    // Of 100 s, four times 20 are set aside, with which all of them began.
+    // The four streams reserve 20 of the 100 s each at their start.
     expect(await store().spend(ids[0]!, 30)).toBe(true);
     expect(await store().spend(ids[1]!, 30)).toBe(false);
     await store().end(ids[1]!, { status: 'error', receivedSeconds: 30 }, 3);
     expect(await store().spend(ids[0]!, 59.9)).toBe(true);
     expect(await store().spend(ids[0]!, 60)).toBe(false);
-    // What a stream sends again after a drop is no credit that comes back.
+    // A resumed stream sends some audio again, which returns no credit.
     expect(await store().spend(ids[0]!, 50)).toBe(false);
     const member = await newAccount(true);
     const free = await newStream(member);
@@ -85,7 +85,7 @@ describe('LiveStore', () => {
     expect(await store().spend(ids[1]!, 1e6)).toBe(true);
   });
 
-  it('does not charge a subscriber, nor for a stream of another', async () => {
+  it('does not charge a subscriber or another account', async () => {
     const [member, other] = [await newAccount(true), await newAccount()];
     const id = await newStream(member);
     await store().start(id, 2);
@@ -94,7 +94,7 @@ describe('LiveStore', () => {
     expect([await creditOf(member), await creditOf(other)]).toEqual([100, 100]);
   });
 
-  it('is never done without having run, and never starts again', async () => {
+  it('is never done without having run, and cannot start after its end', async () => {
     const id = await newStream(await newAccount());
     expect(await store().end(id, DONE, 3)).toBe(false);
     expect(await billsOf(id)).toEqual([]);
@@ -103,7 +103,7 @@ describe('LiveStore', () => {
     expect(await store().find(id)).toMatchObject({ status: 'error', completedAt: 3 });
   });
 
-  it('counts the open streams of an account exactly', async () => {
+  it('limits the open streams of an account exactly', async () => {
     const [accountId, other] = [await newAccount(true), await newAccount()];
     const create = () => store().create({ id: crypto.randomUUID(), accountId, input: {}, now: 1 }, 10);
     const created = await Promise.all(Array.from({ length: 25 }, create));
@@ -124,7 +124,7 @@ describe('sweepStreams', () => {
   const times = { tokenMs: 10 * MINUTE, idleMs: MINUTE, maxMs: DAY, resumeMs: 1, creditMs: 1, connectedMs: DAY };
   const statusOf = async (id: string) => (await store().find(id))?.status;
 
-  /** Sweeps at a time, with objects that know of these streams. @returns whom it woke */
+  /** Runs a sweep. @param wakes whether the stream's object still has the stream @returns ids of the woken streams */
   async function sweep(now: number, wakes: (id: string) => Promise<boolean>): Promise<string[]> {
     const woken: string[] = [];
     const wake = (id: string) => {
@@ -136,7 +136,7 @@ describe('sweepStreams', () => {
     return woken;
   }
 
-  it('ends streams whose alarms were given up: their rows kept the account from new ones for ever', async () => {
+  it('ends streams whose objects have lost them', async () => {
     await storage.db.prepare('DELETE FROM live_streams').run();
     const accountId = await newAccount();
     const [unused, running, ended] = [
@@ -150,7 +150,7 @@ describe('sweepStreams', () => {
     expect(await sweep(21 * MINUTE, async (id) => id !== unused)).toEqual([unused]);
     expect(await statusOf(unused)).toBe('error');
     const late = DAY + 11 * MINUTE;
-    // The object is there, and ends it by itself.
+    // An object that still has the stream ends it itself.
     expect(await sweep(late, async () => true)).toEqual([running]);
     expect(await statusOf(running)).toBe('running');
     const failing = sweep(late, () => Promise.reject(new Error('misconfigured Worker')));
@@ -164,7 +164,7 @@ describe('sweepStreams', () => {
     expect(await billsOf(ended)).toHaveLength(1);
   });
 
-  it('has a stream looked after half an hour after its beginning: one whose object had lost its alarm kept its place for a day', async () => {
+  it('checks a running stream from half an hour after its start', async () => {
     await storage.db.prepare('DELETE FROM live_streams').run();
     const running = await newStream(await newAccount());
     await store().start(running, 2);
@@ -175,7 +175,7 @@ describe('sweepStreams', () => {
     expect(await statusOf(running)).toBe('error');
   });
 
-  it('comes to every stream, also where more go on than one sweep looks at', async () => {
+  it('reaches every stream over several sweeps', async () => {
     await storage.db.prepare('DELETE FROM live_streams').run();
     const insert = storage.db.prepare(
       `INSERT INTO live_streams (id, account_id, status, input, created_at, started_at) VALUES (?1, ?2, 'running', '{}', 1, 1)`,
@@ -192,7 +192,7 @@ describe('sweepStreams', () => {
     await storage.db.prepare('DELETE FROM live_streams').run();
   });
 
-  it('is no stop for the others where one object cannot be asked', async () => {
+  it('continues with other streams when one object fails', async () => {
     const accountId = await newAccount();
     const [broken, lost] = [await newStream(accountId), await newStream(accountId)];
     const wakes = async (id: string) => {

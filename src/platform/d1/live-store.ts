@@ -1,7 +1,7 @@
 import { liveInputSchema, liveStatusSchema } from '../../contract/live.ts';
-import { billOf, LEAST_CREDIT_SECONDS } from '../../jobs/end-job.ts';
+import { billOf, MIN_CREDIT_SECONDS } from '../../jobs/end-job.ts';
 import type { LiveRecord, LiveStore } from '../../jobs/live-ports.ts';
-import { canPay, hasCreditLeft, setAsideForJobs } from './account-limits.ts';
+import { canPay, hasCreditLeft, reservedForJobs } from './account-limits.ts';
 import { hasChanged } from './statements.ts';
 
 interface LiveRow {
@@ -45,8 +45,8 @@ export function createLiveStore(db: D1Database): LiveStore {
           .bind(streamId, receivedSeconds),
         db
           .prepare(
-            `SELECT subscribed = 1 OR ROUND(credit_seconds - (${setAsideForJobs('accounts.id')}) - (
-               SELECT SUM(CASE id WHEN ?1 THEN used_seconds ELSE MAX(${LEAST_CREDIT_SECONDS}, used_seconds) END)
+            `SELECT subscribed = 1 OR ROUND(credit_seconds - (${reservedForJobs('accounts.id')}) - (
+               SELECT SUM(CASE id WHEN ?1 THEN used_seconds ELSE MAX(${MIN_CREDIT_SECONDS}, used_seconds) END)
                FROM live_streams
                WHERE account_id = accounts.id AND completed_at IS NULL
              ), 3) > 0 AS can_continue

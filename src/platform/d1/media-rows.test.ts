@@ -10,8 +10,8 @@ const MIGRATION = '0008_former_names.sql';
 let storage: Awaited<ReturnType<typeof startStorage>>;
 beforeAll(async () => {
   storage = await startStorageBefore(MIGRATION);
-  await replacedByVersionBefore('kept', 1000);
-  await replacedByVersionBefore('kept', 5000);
+  await insertReplacedByOldVersion('kept', 1000);
+  await insertReplacedByOldVersion('kept', 5000);
   await storage.db
     .prepare('INSERT INTO media (account_id, name, object_key, created_at, expires_at) VALUES (?1, ?2, ?3, 1, ?4)')
     .bind('a', '#media/a/claimed', 'media/a/claimed', TTL_MS)
@@ -25,8 +25,8 @@ const keyAt = async (name: string, asOf: number, accountId = 'a') =>
   (await rows().findAsOf(accountId, name, asOf, SLACK_MS))?.key;
 const keyOf = (name: string, uploadedAt: number) => `media/a/${name}-${uploadedAt}`;
 
-/** A replaced recording as versions without `former_name` leave it. */
-async function replacedByVersionBefore(name: string, uploadedAt: number): Promise<void> {
+/** Inserts a replaced recording as versions without `former_name` did. */
+async function insertReplacedByOldVersion(name: string, uploadedAt: number): Promise<void> {
   const key = keyOf(name, uploadedAt);
   await storage.db
     .prepare(
@@ -42,8 +42,8 @@ async function publish(name: string, uploadedAt: number): Promise<void> {
   await rows().publish('a', name, key, 1, uploadedAt, uploadedAt + TTL_MS);
 }
 
-describe('the recording that had a name', () => {
-  it('is the last of that moment, or of a little later, replaced or not since', async () => {
+describe('the recording that had a name at a time', () => {
+  it('is the last upload until then, with a tolerance, even if it was replaced later', async () => {
     for (const uploadedAt of [10_000, 20_000, 30_000]) await publish('talk', uploadedAt);
     expect(await keyAt('talk', 7999)).toBeUndefined();
     expect(await keyAt('talk', 8000)).toBe(keyOf('talk', 10_000));
@@ -55,23 +55,23 @@ describe('the recording that had a name', () => {
     expect(await keyAt('talk', 20_000, 'b')).toBeUndefined();
   });
 
-  it('is the one that has it still where two came in one millisecond', async () => {
+  it('is the current one of two uploads in the same millisecond', async () => {
     await publish('at-once', 10_000);
     await rows().claim('a', 'media/a/second', 10_000, 10_000 + TTL_MS);
     await rows().publish('a', 'at-once', 'media/a/second', 1, 10_000, 10_000 + TTL_MS);
     expect(await keyAt('at-once', 10_000)).toBe('media/a/second');
   });
 
-  it('is found where the version before replaced it, before the migration and after: a deployment must not lose these', async () => {
+  it('is found if an earlier version replaced it, before or after the migration', async () => {
     expect(await keyAt('kept', 2000)).toBe(keyOf('kept', 1000));
     expect(await keyAt('kept', 6000)).toBe(keyOf('kept', 5000));
-    await replacedByVersionBefore('kept', 9000);
+    await insertReplacedByOldVersion('kept', 9000);
     expect(await keyAt('kept', 9000)).toBe(keyOf('kept', 9000));
     await publish('kept', 20_000);
     expect(await keyAt('kept', 10_000)).toBe(keyOf('kept', 9000));
   });
 
-  it('is none of a row that was never replaced, whatever its name ends with', async () => {
+  it('is not a row that was never replaced but whose name ends alike', async () => {
     const long = `${'x'.repeat(100)}/talk`;
     await publish(long, 40_000);
     const { results } = await storage.db
@@ -81,7 +81,7 @@ describe('the recording that had a name', () => {
   });
 });
 
-describe('among 50,000 recordings that an account replaced', () => {
+describe('with 50,000 replaced recordings of an account', () => {
   const REPLACED = 50_000;
   beforeAll(async () => {
     await storage.db
@@ -94,7 +94,7 @@ describe('among 50,000 recordings that an account replaced', () => {
       .run();
   });
 
-  it('one is sought, not looked for in all of them: a lookup took half a second', async () => {
+  it('a lookup uses the indexes', async () => {
     const { results } = await storage.db
       .prepare(`EXPLAIN QUERY PLAN ${AS_OF_SQL}`)
       .bind('a', 'often1', REPLACED, REPLACED)
@@ -110,9 +110,9 @@ describe('among 50,000 recordings that an account replaced', () => {
 
   it.each([
     ['now', REPLACED, `k${REPLACED - 1}`],
-    ['then', REPLACED / 2, `k${REPLACED / 2 - 1}`],
-    ['after all have ended', REPLACED + TTL_MS, undefined],
-  ])('no more than a few rows are read, as of %s', async (_, asOf, key) => {
+    ['an earlier time', REPLACED / 2, `k${REPLACED / 2 - 1}`],
+    ['a time after all expired', REPLACED + TTL_MS, undefined],
+  ])('a lookup reads only a few rows, as of %s', async (_, asOf, key) => {
     const { results, meta } = await storage.db
       .prepare(AS_OF_SQL)
       .bind('a', 'often1', asOf, asOf)

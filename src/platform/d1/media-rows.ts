@@ -1,6 +1,7 @@
 /**
- * Names of rows that no request can reach, because a recording's name cannot contain `#`. The row of a replaced recording
- * ends with `#` and its former name; the column `former_name` is computed from that form, so it must not change.
+ * Names of rows that no request can reach, because a recording's name cannot contain `#`. The row of a replaced
+ * recording ends with `#` and its former name; the column `former_name` is computed from that form, so it must not
+ * change.
  */
 const unnamed = (objectKey: string) => `#${objectKey}`;
 const former = (objectKey: string, name: string) => `${unnamed(objectKey)}#${name}`;
@@ -31,17 +32,17 @@ export const AS_OF_SQL = `
   ) WHERE expiresAt > ?3 ORDER BY uploadedAt DESC, isNamed DESC LIMIT 1`;
 
 /**
- * The table `media`: the object of each recording's name. Unnamed rows hold objects that are still being written or were
- * replaced; the sweep removes them, like all others, when they expire. So a job that reads a recording can finish after
- * the recording was replaced.
+ * The table `media`: the object of each recording's name. Unnamed rows hold objects that are still being written or
+ * were replaced; the sweep removes them, like all others, when they expire. So a job that reads a recording can finish
+ * after the recording was replaced.
  */
 export function createMediaRows(db: D1Database) {
   return {
     /**
      * Records an object that is about to be written. Times are milliseconds since the Unix epoch.
      *
-     * @param name of an object that bypasses the Worker and is therefore never published; while unfinished jobs refer to
-     *   the name, the sweep keeps the object
+     * @param name of an object that bypasses the Worker and is therefore never published; while unfinished jobs refer
+     *   to the name, the sweep keeps the object
      */
     async claim(accountId: string, objectKey: string, now: number, expiresAt: number, name?: string): Promise<void> {
       await db

@@ -5,7 +5,7 @@ import type { JobStore } from '../../jobs/job-store.ts';
 import { createJobStore } from './job-rows.ts';
 import { createUsage } from './usage-records.ts';
 
-/** How D1 runs the statements of jobs: none may read a table from its beginning to its end. */
+/** Query plans of the statements of jobs: none may scan a table. */
 const NOW = 1_800_000_000_000;
 const ID = 'job';
 let storage: Awaited<ReturnType<typeof startStorage>>;
@@ -15,14 +15,14 @@ beforeAll(async () => {
 });
 afterAll(() => storage?.stop());
 
-interface Asked {
+interface Query {
   readonly sql: string;
   readonly values: readonly unknown[];
 }
 
-/** The same database, and what it was asked. */
-function watched() {
-  const asked: Asked[] = [];
+/** The same database, which records its queries. */
+function recordingDatabase() {
+  const queries: Query[] = [];
   const db = new Proxy(storage.db, {
     get(target, name) {
       if (name === 'prepare') {
@@ -33,7 +33,7 @@ function watched() {
               const value: unknown = Reflect.get(own, method, own);
               if (method !== 'bind') return typeof value === 'function' ? value.bind(own) : value;
               return (...values: unknown[]) => {
-                asked.push({ sql, values });
+                queries.push({ sql, values });
                 return own.bind(...values);
               };
             },
@@ -44,11 +44,11 @@ function watched() {
       return typeof value === 'function' ? value.bind(target) : value;
     },
   });
-  return { db, asked };
+  return { db, queries };
 }
 
 const outcome = { outputKey: 'o', billedSeconds: 60, creditSeconds: 60, transcribedSeconds: 60 };
-/** What lists, looks at and ends jobs, and what a sweep does. */
+/** Calls that list, read and end jobs, and those of sweeps. */
 const CALLS: Record<string, (store: JobStore) => Promise<unknown>> = {
   list: (store) => store.list('a', { limit: 10 }),
   'list by status': (store) => store.list('a', { limit: 10, status: 'running', after: { createdAt: NOW, id: ID } }),
@@ -78,8 +78,8 @@ const CALLS: Record<string, (store: JobStore) => Promise<unknown>> = {
   remove: (store) => store.remove('a', ID, NOW),
 };
 
-it('no table is read as a whole, neither by a list nor by the steps of a job nor by a sweep', async () => {
-  const { db, asked } = watched();
+it('no list, step or sweep scans a table', async () => {
+  const { db, queries } = recordingDatabase();
   const store = createJobStore(db);
   const request = { url: 'https://example.com/a.wav', webhook: 'https://example.com/' } as DiarizeRequest;
   const create = () =>
@@ -92,10 +92,10 @@ it('no table is read as a whole, neither by a list nor by the steps of a job nor
       idempotency: { key: 'k', bodyHash: 'h' },
     });
   for (const [name, call] of [['create', create] as const, ...Object.entries(CALLS)]) {
-    asked.length = 0;
+    queries.length = 0;
     await call(store);
-    expect(asked.length, name).toBeGreaterThan(0);
-    for (const { sql, values } of asked) {
+    expect(queries.length, name).toBeGreaterThan(0);
+    for (const { sql, values } of queries) {
       const { results } = await storage.db
         .prepare(`EXPLAIN QUERY PLAN ${sql}`)
         .bind(...values)
@@ -106,7 +106,7 @@ it('no table is read as a whole, neither by a list nor by the steps of a job nor
   }
 });
 
-it('a job has one row, one message, and one row of usage for each line of its bill; a month later none', async () => {
+it('a job has one row, one message and one usage record per kind, later none', async () => {
   const store = createJobStore(storage.db);
   const rows = async () => {
     const tables = ['jobs', 'outbox', 'usage_records', 'idempotency_keys'];

@@ -18,7 +18,7 @@ async function record(accountId: string, kind: string, billedSeconds: number, cr
     .run();
 }
 
-it('sums by UTC day and kind, from the first moment up to the last', async () => {
+it('sums by UTC day and kind, from `from` up to `to`', async () => {
   await record('a', 'diarize', 20.1, DAY - 1);
   await record('a', 'diarize', 20.1, DAY);
   await record('a', 'diarize', 20.2, DAY + 24 * HOUR_MS - 1);
@@ -34,7 +34,7 @@ it('sums by UTC day and kind, from the first moment up to the last', async () =>
   ]);
 });
 
-it('reads the range of one account out of the index, never the whole table', async () => {
+it('reads the range of one account by the index', async () => {
   const { results } = await storage.db
     .prepare(`EXPLAIN QUERY PLAN ${USAGE_SQL}`)
     .bind('a', DAY, DAY)

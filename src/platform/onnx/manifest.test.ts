@@ -8,7 +8,7 @@ const models = new URL('../../../models/', import.meta.url);
 const json = () => JSON.parse(readFileSync(new URL('manifest.json', models), 'utf8'));
 
 describe('models/manifest.json', () => {
-  it('names the files that are there, by size and hash', () => {
+  it('lists existing files with their size and hash', () => {
     const pack = parseManifest(json()).packs.get('default')!;
     for (const file of allFiles(pack)) {
       const bytes = readFileSync(new URL(file.path, models));
@@ -17,7 +17,7 @@ describe('models/manifest.json', () => {
     }
   });
 
-  it('has the pack in use, a card for each of its own models, and an address for all others', () => {
+  it('has the pack in use, cards of our models, and URLs of all others', () => {
     const manifest = parseManifest(json());
     expect(packInUse(manifest).name).toBe(manifest.use);
     for (const pack of manifest.packs.values()) {
@@ -29,7 +29,7 @@ describe('models/manifest.json', () => {
     }
   });
 
-  it('tunes parameters that exist', () => {
+  it('tunes only existing parameters', () => {
     for (const pack of parseManifest(json()).packs.values()) {
       for (const name of ['precision-2', 'community-1'] as const) {
         for (const { tuned } of [...segmentationsOf(pack), pack.embedding]) {
@@ -41,7 +41,7 @@ describe('models/manifest.json', () => {
 });
 
 describe('parseManifest', () => {
-  it('loads the parts of split models and the PLDA, not the whole forms', () => {
+  it('loads the halves of split models and the PLDA, not the whole models', () => {
     const pack = parseManifest(json()).packs.get('default')!;
     expect(filesToLoad(pack).map(({ path }) => path)).toEqual([
       'segmentation-3.0-8bit.onnx',
@@ -75,7 +75,7 @@ describe('parseManifest', () => {
     ['packs.studio.embedding.files.model.origin.url', (m) => (m.packs.studio.embedding.files.model.origin.url = '')],
     ['packs.default.embedding.identification.slope', (m) => (m.packs.default.embedding.identification.slope = '1')],
   ];
-  it.each(broken)('says where a manifest is broken: %s', (path, damage) => {
+  it.each(broken)('names the invalid member of a manifest: %s', (path, damage) => {
     const manifest = json();
     damage(manifest);
     expect(() => parseManifest(manifest)).toThrow(`models/manifest.json: ${path} `);

@@ -7,11 +7,11 @@ export interface ModelFile {
   readonly path: string;
   readonly bytes: number;
   readonly sha256: string;
-  /** Where it can be had, for packs whose files are not in the repository. */
+  /** Download of a file that is not in the repository. */
   readonly origin?: FileOrigin;
 }
 
-/** A public address; with `member`, the file lies inside that archive. Size and hash are the download's own. */
+/** A public URL; with `member`, the file is inside that archive. Size and hash are those of the download. */
 export interface FileOrigin {
   readonly url: string;
   readonly bytes: number;
@@ -19,21 +19,21 @@ export interface FileOrigin {
   readonly member?: string;
 }
 
-interface SlotEntry {
+interface ModelEntry {
   readonly id: string;
   readonly licence: string;
   readonly source: string;
   readonly tuned: TuningBySetting;
 }
 
-/** What a segmentation model's own metadata may say too. */
+/** Facts that the metadata of a segmentation model may also contain. */
 type SegmentationFacts = Omit<SegmentationInfo, 'id' | 'tuned'> & { readonly sampleRateHz: number };
 
-export type SegmentationEntry = SlotEntry & { readonly facts: SegmentationFacts } & (
+export type SegmentationEntry = ModelEntry & { readonly facts: SegmentationFacts } & (
     | {
         /**
-         * Mel powers in: what windows have in common is computed once. `whole` and `wholeInt8` are the model with its
-         * front end, for other engines.
+         * A model on mel powers, which overlapping windows share. `whole` and `wholeInt8` include the front end, for
+         * other engines.
          */
         readonly form: 'split';
         readonly files: { readonly network: ModelFile; readonly whole?: ModelFile; readonly wholeInt8?: ModelFile };
@@ -54,14 +54,14 @@ interface EmbeddingFacts {
   readonly frameStride: number;
   readonly stretchSamples: number;
   /**
-   * Depth below a stretch's loud end to which its features are cut off; absent for a model that takes them as they are.
+   * Features are raised to a floor this far below the loudest speech of a stretch; absent for a model without a floor.
    */
   readonly featureFloorNats?: number;
 }
 
-export type EmbeddingEntry = SlotEntry & {
+export type EmbeddingEntry = ModelEntry & {
   readonly facts: EmbeddingFacts;
-  /** How its scores become probabilities; absent for an embedder that nothing was fitted for. */
+  /** Maps scores to probabilities; absent for an embedder without fitted parameters. */
   readonly identification?: IdentificationParameters;
 } & (
     | {
@@ -91,8 +91,9 @@ export interface ModelManifest {
 
 /**
  * Reads `models/manifest.json`.
+ *
  * @param json the parsed file
- * @throws with the path of the faulty entry: a build with a broken manifest must not start
+ * @throws with the path of the invalid entry
  */
 export function parseManifest(json: unknown): ModelManifest {
   const root = object(json, 'manifest');
@@ -121,8 +122,8 @@ export function packInUse(manifest: ModelManifest): ModelPack {
 }
 
 /**
- * Whether a pack has the time for live streams: an embedder in one piece hears the same seconds again at every look, 10
- * to 18 of them a second.
+ * Whether a pack is fast enough for live streams: a whole embedder processes the same seconds again for every live
+ * window, 10 to 18 times a second.
  */
 export const canFollowStreams = ({ embedding }: ModelPack): boolean => embedding.form === 'split';
 
@@ -163,7 +164,7 @@ function segmentationEntry(value: unknown, at: string): SegmentationEntry {
   const facts = object(entry.facts, `${at}.facts`);
   const fact = (name: string) => count(facts[name], `${at}.facts.${name}`);
   const shared = {
-    ...slot(entry, at),
+    ...modelEntry(entry, at),
     facts: {
       sampleRateHz: fact('sampleRateHz'),
       windowSamples: fact('windowSamples'),
@@ -192,7 +193,7 @@ function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
   const raw = object(entry.facts, `${at}.facts`);
   const fact = (name: string) => count(raw[name], `${at}.facts.${name}`);
   const shared = {
-    ...slot(entry, at),
+    ...modelEntry(entry, at),
     facts: {
       sampleRateHz: fact('sampleRateHz'),
       dimension: fact('dimension'),
@@ -202,34 +203,39 @@ function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
       ...(raw.featureFloorNats === undefined ? {} : { featureFloorNats: fact('featureFloorNats') }),
     },
   };
-  const fitted =
+  const fittedParameters =
     entry.identification === undefined
       ? {}
       : { identification: identification(entry.identification, `${at}.identification`) };
   const plda = files.plda === undefined ? {} : { plda: file(files.plda, `${at}.files.plda`) };
   if (entry.form === 'whole') {
-    return { ...shared, ...fitted, form: 'whole', files: { model: file(files.model, `${at}.files.model`), ...plda } };
+    return {
+      ...shared,
+      ...fittedParameters,
+      form: 'whole',
+      files: { model: file(files.model, `${at}.files.model`), ...plda },
+    };
   }
   if (entry.form !== 'split') throw fault(`${at}.form`, 'must be "split" or "whole"');
   const [trunk, head] = (['trunk', 'head'] as const).map((name) => file(files[name], `${at}.files.${name}`));
   const trunkCuts = entry.trunkCuts === undefined ? [] : texts(entry.trunkCuts, `${at}.trunkCuts`);
-  return { ...shared, ...fitted, form: 'split', files: { trunk, head, ...plda }, trunkCuts };
+  return { ...shared, ...fittedParameters, form: 'split', files: { trunk, head, ...plda }, trunkCuts };
 }
 
 function identification(value: unknown, at: string): IdentificationParameters {
   const entry = object(value, at);
   const number = (name: string): number => {
-    const found = entry[name];
-    if (typeof found !== 'number' || !Number.isFinite(found)) throw fault(`${at}.${name}`, 'must be a number');
-    return found;
+    const value = entry[name];
+    if (typeof value !== 'number' || !Number.isFinite(value)) throw fault(`${at}.${name}`, 'must be a number');
+    return value;
   };
   return { slope: number('slope'), offset: number('offset') };
 }
 
-/** What parameters are tuned for: a setting, or all of them. */
+/** Names under which parameters are tuned: a setting, or all settings. */
 const TUNED_NAMES: readonly string[] = ['all', 'precision-2', 'community-1'];
 
-function slot(entry: Fields, at: string): SlotEntry {
+function modelEntry(entry: Fields, at: string): ModelEntry {
   const tuned = object(entry.tuned ?? {}, `${at}.tuned`);
   const unknown = Object.keys(tuned).find((name) => !TUNED_NAMES.includes(name));
   if (unknown !== undefined) throw fault(`${at}.tuned.${unknown}`, `must be one of: ${TUNED_NAMES.join(', ')}`);

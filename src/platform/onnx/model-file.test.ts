@@ -8,7 +8,7 @@ import { createOnnxRuntime, floatTensor } from './runtime.ts';
 const model = (name: string) => readFileSync(new URL(`../../../models/${name}`, import.meta.url));
 
 describe('readOnnxMetadata', () => {
-  it('reads what exporters wrote', () => {
+  it('reads the metadata that exporters wrote', () => {
     const segmentation = readOnnxMetadata(model('segmentation-v8.onnx'));
     expect(segmentation.get('receptive_field_shift')).toBe('320');
     expect(segmentation.get('classes')).toBe('none,1,2,3,1+2,1+3,2+3');
@@ -20,7 +20,7 @@ describe('readOnnxMetadata', () => {
     expect(readOnnxMetadata(model('embedder-v5-head.onnx')).size).toBe(0);
   });
 
-  it('refuses what is no protobuf', () => {
+  it('refuses bytes that are no protobuf', () => {
     expect(() => readOnnxMetadata(new TextEncoder().encode('<!doctype html>'))).toThrow(/not an ONNX model/);
     const bytes = model('embedder-v5-head.onnx');
     expect(() => readOnnxMetadata(bytes.subarray(0, bytes.length - 100))).toThrow(/not an ONNX model/);
@@ -31,7 +31,7 @@ const wholeEmbedder = () => readFileSync(new URL('../../../test/fixtures/models/
 const FRAMES = 300;
 const BANDS = 80;
 
-/** Output of an embedder on a fixed input. @param maxWholeBytes larger models have their weights outside */
+/** Output of an embedder for a fixed input. @param maxWholeBytes the weights of larger models are external */
 async function embeddingOf(bytes: Uint8Array, maxWholeBytes: number): Promise<number[]> {
   const module = new WebAssembly.Module(unshared(readFileSync(packaged())));
   const session = await createOnnxRuntime(module, maxWholeBytes).createSession(bytes);
@@ -41,7 +41,7 @@ async function embeddingOf(bytes: Uint8Array, maxWholeBytes: number): Promise<nu
 }
 
 describe('withExternalWeights', () => {
-  it('leaves a graph without weights, all else of the file in it', () => {
+  it('keeps everything of the file but the weights in the graph', () => {
     const bytes = wholeEmbedder();
     const { graph, weights } = withExternalWeights(bytes);
     expect(graph.length).toBeLessThan(0.1 * bytes.length);
@@ -49,25 +49,25 @@ describe('withExternalWeights', () => {
     expect(readOnnxMetadata(graph)).toEqual(readOnnxMetadata(bytes));
   });
 
-  it('changes nothing of what a model gives', async () => {
+  it('does not change the output of a model', async () => {
     const bytes = wholeEmbedder();
     const inside = await embeddingOf(bytes, bytes.length);
     const outside = await embeddingOf(bytes, 0);
     expect(outside.length).toBe(192);
-    // Weights that are not put into another order are summed up in another one.
+    // External weights are not repacked, so that sums run in another order.
     const largest = Math.max(...inside.map(Math.abs));
-    const apart = outside.map((value, at) => Math.abs(value - inside[at]));
-    expect(Math.max(...apart)).toBeLessThan(1e-4 * largest);
+    const differences = outside.map((value, at) => Math.abs(value - inside[at]));
+    expect(Math.max(...differences)).toBeLessThan(1e-4 * largest);
   });
 
-  it('finds the places in a file that is a view of a larger array', async () => {
+  it('finds the weights in a file that is a view of a larger array', async () => {
     const bytes = wholeEmbedder();
     const larger = new Uint8Array(bytes.length + 33);
     larger.set(bytes, 33);
     expect(await embeddingOf(larger.subarray(33), 0)).toEqual(await embeddingOf(bytes, 0));
   });
 
-  it('refuses a file that is cut off', () => {
+  it('refuses a truncated file', () => {
     const bytes = wholeEmbedder();
     expect(() => withExternalWeights(bytes.subarray(0, bytes.length - 100))).toThrow(/not an ONNX model/);
   });
@@ -77,12 +77,12 @@ const models = new URL('../../../models/', import.meta.url);
 const { segmentation, embedding } = packInUse(
   parseManifest(JSON.parse(readFileSync(new URL('manifest.json', models), 'utf8'))),
 );
-if (embedding.form !== 'split') throw new Error('the pack in use has no trunk');
+if (embedding.form !== 'split') throw new Error('the pack in use has no split embedder');
 const { files, facts, trunkCuts } = embedding;
 const trunk = readFileSync(new URL(files.trunk.path, models));
 const runtime = createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
 
-it('gives the same bytes as the whole model, and pauses between the subgraphs', async () => {
+it('a cut model gives the same bytes as the whole model, with pauses between subgraphs', async () => {
   let pauses = 0;
   const pause = async () => {
     pauses++;
@@ -98,14 +98,14 @@ it('gives the same bytes as the whole model, and pauses between the subgraphs', 
     const input = () => ({ feats: floatTensor(feats.slice(), [1, frames, facts.melBands]) });
     const expected = await whole.run(input());
     pauses = 0;
-    const found = await cut.run(input());
+    const actual = await cut.run(input());
     expect(pauses).toBe(trunkCuts.length);
-    expect(found.frames.dims).toEqual(expected.frames.dims);
-    expect(found.frames.data).toEqual(expected.frames.data);
+    expect(actual.frames.dims).toEqual(expected.frames.dims);
+    expect(actual.frames.data).toEqual(expected.frames.data);
   }
 });
 
-it('gives the same bytes as the whole segmentation of precision-2', async () => {
+it('the cut segmentation of precision-2 gives the same bytes as the whole one', async () => {
   if (segmentation.form !== 'whole') throw new Error('the segmentation in use takes no samples');
   const model = readFileSync(new URL(segmentation.files.model.path, models));
   const whole = await runtime.createSession(model);
@@ -130,7 +130,7 @@ it('runs of two callers interleave without mixing their tensors', async () => {
   expect(await Promise.all([run(1), run(2)])).toEqual(alone);
 });
 
-it('refuses a cut after a tensor that no operator gives', async () => {
+it('refuses a cut after a tensor that no operator outputs', async () => {
   await expect(runtime.createSession(trunk, { after: ['nothing'], pause: async () => {} })).rejects.toThrow(
     '"nothing"',
   );

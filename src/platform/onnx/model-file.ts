@@ -1,6 +1,6 @@
 import { concatenated } from '../../audio/memory.ts';
 
-/** Fields of the messages of an ONNX file, by onnx.proto3. */
+/** Field numbers of the messages of an ONNX file (onnx.proto3). */
 const MODEL = { graph: 7, metadataProps: 14 } as const;
 const GRAPH = { node: 1, initializer: 5, input: 11, output: 12 } as const;
 const NODE = { input: 1, output: 2 } as const;
@@ -11,17 +11,17 @@ const TYPE = { tensor: 1 } as const;
 const TENSOR_TYPE = { element: 1 } as const;
 /** Value of `dataLocation`. */
 const EXTERNAL = 1;
-/** Element types by the runtime's names. */
+/** Element types by their names in the runtime. */
 const ELEMENTS: Readonly<Record<string, number>> = { float32: 1, uint8: 2, int8: 3, int32: 6, int64: 7, bool: 9 };
 
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
 /**
- * Walks the fields of one protobuf message (the encoding of ONNX files), top level only.
+ * Walks the top-level fields of a protobuf message, the encoding of ONNX files.
  *
- * @param visit gets the field's number, its payload where it is length-delimited, and all of its bytes, as views
- * @throws when the bytes are not a well-formed message
+ * @param visit gets the number of a field, its payload if it is length-delimited, and all its bytes, as views
+ * @throws if the bytes are no well-formed message
  */
 function forEachField(
   message: Uint8Array,
@@ -34,7 +34,7 @@ function forEachField(
     for (let shift = 0; shift < 70; shift += 7) {
       if (offset >= message.length) throw malformed();
       const byte = message[offset++];
-      // Multiplication, not a shift: lengths may pass 2^31.
+      // Multiply instead of shifting: lengths may exceed 2^31.
       value += (byte & 0x7f) * 2 ** shift;
       if (byte < 0x80) return value;
     }
@@ -77,7 +77,7 @@ function delimited(field: number, parts: readonly Uint8Array[]): Uint8Array[] {
   return [varintOf(8 * field + 2), varintOf(length), ...parts];
 }
 
-/** A field with a whole number. */
+/** A field with an integer. */
 function numbered(field: number, value: number): Uint8Array[] {
   return [varintOf(8 * field), varintOf(value)];
 }
@@ -94,11 +94,10 @@ function malformed(): Error {
 }
 
 /**
- * Reads `metadata_props` of an ONNX file. Written by hand because onnxruntime-web does not give metadata out. Every
- * other field is skipped unread, so the cost is that of walking the top level only.
+ * Reads `metadata_props` of an ONNX file, which onnxruntime-web does not expose. Skips all other fields.
  *
- * @returns key → value; empty for a file that carries none
- * @throws when the bytes are not a well-formed protobuf message
+ * @returns values by key; empty for a file without metadata
+ * @throws if the bytes are no well-formed protobuf message
  */
 export function readOnnxMetadata(model: Uint8Array): ReadonlyMap<string, string> {
   const properties = new Map<string, string>();
@@ -115,27 +114,26 @@ export function readOnnxMetadata(model: Uint8Array): ReadonlyMap<string, string>
   return properties;
 }
 
-/** A model whose large weights lie outside of it. */
+/** A model with external weights. */
 interface ExternalModel {
-  /** The model, in which each large tensor is a reference to its place in `weights`. */
+  /** The model, in which each large tensor is a reference to its bytes in `weights`. */
   readonly graph: Uint8Array;
-  /** What the places refer to: the file that the model was. */
+  /** The original file, to which the references refer. */
   readonly weights: Uint8Array;
 }
 
 /** The name by which `graph` refers to the weights. */
 export const WEIGHTS_PATH = 'weights';
 
-/** Smaller tensors stay where they are: shapes and axes are read while the graph is optimised. */
+/** Smaller tensors stay inside: shapes and axes are read while the graph is optimised. */
 const MIN_EXTERNAL_BYTES = 4096;
 
 /**
- * Takes the weights out of an ONNX file, by ONNX's own means for models that are larger than a protobuf message may be
- * ("external data"). The runtime reads a model that holds its weights into its memory, parses them into a second copy
- * and keeps a third; WebAssembly memory never shrinks, so all three stay. Weights outside are copied once. Nothing of
- * the file is copied here: the places are those in the file itself.
+ * Replaces the weights of an ONNX file by references ("external data" of ONNX). The runtime makes three copies of
+ * internal weights in its WebAssembly memory, which never shrinks, but only one of external weights. The weights are
+ * not copied here: the references are offsets in the file itself.
  *
- * @throws when the bytes are not a well-formed protobuf message
+ * @throws if the bytes are no well-formed protobuf message
  */
 export function withExternalWeights(model: Uint8Array): ExternalModel {
   const parts: Uint8Array[] = [];
@@ -155,7 +153,7 @@ function graphOf(graph: Uint8Array, file: Uint8Array): Uint8Array[] {
   return parts;
 }
 
-/** @returns undefined for a tensor that stays as it is: small, or with its values in a field of their type */
+/** @returns undefined for a tensor that stays unchanged: it is small or has no raw data */
 function tensorOf(tensor: Uint8Array, file: Uint8Array): Uint8Array[] | undefined {
   const parts: Uint8Array[] = [];
   let data: Uint8Array | undefined;
@@ -164,12 +162,12 @@ function tensorOf(tensor: Uint8Array, file: Uint8Array): Uint8Array[] | undefine
     else parts.push(whole);
   });
   if (data === undefined || data.length < MIN_EXTERNAL_BYTES) return undefined;
-  const place = {
+  const reference = {
     location: WEIGHTS_PATH,
     offset: String(data.byteOffset - file.byteOffset),
     length: String(data.length),
   };
-  for (const [key, value] of Object.entries(place)) {
+  for (const [key, value] of Object.entries(reference)) {
     const entry = [...delimited(ENTRY.key, [encoder.encode(key)]), ...delimited(ENTRY.value, [encoder.encode(value)])];
     parts.push(...delimited(TENSOR.externalData, entry));
   }
@@ -190,7 +188,7 @@ interface Node {
   readonly outputs: readonly string[];
 }
 
-/** Writes one of the models that a model is cut into. @param typeOf element type of an earlier one's output */
+/** Writes one of the models that a model is cut into. @param typeOf element type of an output of an earlier one */
 type Subgraph = (typeOf: (name: string) => string) => Uint8Array;
 
 /**
@@ -200,8 +198,8 @@ type Subgraph = (typeOf: (name: string) => string) => Uint8Array;
  *
  * @param model without operators that contain graphs (If, Loop): these use tensors that their inputs do not list
  * @param after names of the tensors after whose operator the model is cut, in order
- * @throws when a name is no operator's output, or the bytes are no ONNX file; a later model also when it would need an
- *   input of an unknown element type
+ * @throws if a name is no operator's output, or the bytes are no ONNX file; a later model also if it needs an input of
+ *   an unknown element type
  */
 export function cutModel(model: Uint8Array, after: readonly string[]): Subgraph[] {
   const rest: Uint8Array[] = [];
@@ -210,10 +208,10 @@ export function cutModel(model: Uint8Array, after: readonly string[]): Subgraph[
     if (field === MODEL.graph && payload !== undefined) graph = payload;
     else rest.push(whole);
   });
-  const { nodes, initializers, inputs, outputs, others } = readGraph(graph ?? new Uint8Array(0));
+  const { nodes, initializers, inputs, outputs, otherFields } = readGraph(graph ?? new Uint8Array(0));
   const ends = after.map((name) => {
     const at = nodes.findIndex((node) => node.outputs.includes(name));
-    if (at < 0) throw new Error(`the model has no operator that gives "${name}"`);
+    if (at < 0) throw new Error(`the model has no operator that outputs "${name}"`);
     return at + 1;
   });
   const subgraphs = [...ends, nodes.length].map((end, subgraph) => nodes.slice(ends[subgraph - 1] ?? 0, end));
@@ -222,20 +220,20 @@ export function cutModel(model: Uint8Array, after: readonly string[]): Subgraph[
     const own = new Set(subgraph.flatMap((node) => node.outputs));
     const isNeededLater = (name: string) => needs.slice(index + 1).some((later) => later.has(name));
     const constants = initializers.filter(({ name }) => needs[index].has(name));
-    const given = inputs.filter(({ name }) => needs[index].has(name));
-    const named = new Set([...own, ...[...constants, ...given].map(({ name }) => name)]);
-    const passed = [...needs[index]].filter((name) => name !== '' && !named.has(name));
+    const graphInputs = inputs.filter(({ name }) => needs[index].has(name));
+    const available = new Set([...own, ...[...constants, ...graphInputs].map(({ name }) => name)]);
+    const passed = [...needs[index]].filter((name) => name !== '' && !available.has(name));
     const results = outputs.filter(({ name }) => own.has(name));
-    const kept = [...own].filter((name) => isNeededLater(name) && results.every((result) => result.name !== name));
+    const passedOn = [...own].filter((name) => isNeededLater(name) && results.every((result) => result.name !== name));
     const parts = (typeOf: (name: string) => string) => [
       ...subgraph.map(({ whole }) => whole),
-      ...others,
+      ...otherFields,
       ...constants.map(({ whole }) => whole),
-      ...given.map(({ whole }) => whole),
+      ...graphInputs.map(({ whole }) => whole),
       ...passed.flatMap((name) => delimited(GRAPH.input, [...nameOf(name), ...typed(typeOf(name))])),
       ...results.map(({ whole }) => whole),
-      // Without a type: the runtime infers it.
-      ...kept.flatMap((name) => delimited(GRAPH.output, nameOf(name))),
+      // The runtime infers the type.
+      ...passedOn.flatMap((name) => delimited(GRAPH.output, nameOf(name))),
     ];
     return (typeOf) => concatenated(Uint8Array, [...rest, ...delimited(MODEL.graph, parts(typeOf))]);
   });
@@ -246,17 +244,17 @@ function readGraph(graph: Uint8Array) {
   const initializers: Field[] = [];
   const inputs: Field[] = [];
   const outputs: Field[] = [];
-  const others: Uint8Array[] = [];
+  const otherFields: Uint8Array[] = [];
   forEachField(graph, (field, payload, whole) => {
-    if (payload === undefined) others.push(whole);
+    if (payload === undefined) otherFields.push(whole);
     else if (field === GRAPH.node)
       nodes.push({ whole, inputs: textsOf(payload, NODE.input), outputs: textsOf(payload, NODE.output) });
     else if (field === GRAPH.initializer) initializers.push({ whole, name: textsOf(payload, TENSOR.name)[0] });
     else if (field === GRAPH.input) inputs.push({ whole, name: textsOf(payload, VALUE.name)[0] });
     else if (field === GRAPH.output) outputs.push({ whole, name: textsOf(payload, VALUE.name)[0] });
-    else others.push(whole);
+    else otherFields.push(whole);
   });
-  return { nodes, initializers, inputs, outputs, others };
+  return { nodes, initializers, inputs, outputs, otherFields };
 }
 
 const nameOf = (name: string) => delimited(VALUE.name, [encoder.encode(name)]);
@@ -268,10 +266,10 @@ function typed(element: string): Uint8Array[] {
   return delimited(VALUE.type, delimited(TYPE.tensor, numbered(TENSOR_TYPE.element, code)));
 }
 
-function textsOf(message: Uint8Array, wanted: number): string[] {
+function textsOf(message: Uint8Array, number: number): string[] {
   const texts: string[] = [];
   forEachField(message, (field, payload) => {
-    if (field === wanted) texts.push(decoder.decode(payload));
+    if (field === number) texts.push(decoder.decode(payload));
   });
   return texts;
 }

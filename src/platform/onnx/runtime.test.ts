@@ -18,7 +18,7 @@ afterAll(() => {
 });
 
 describe('the ONNX runtime', () => {
-  it('loads and runs a model where no memory may be shared, and grows beyond what it begins with', async () => {
+  it('runs a model without shared memory, and grows its memory', async () => {
     const { createOnnxRuntime, floatTensor } = await import('./runtime.ts');
     const Refusing = WebAssembly.Memory;
     const runtime = createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
@@ -41,7 +41,7 @@ describe('the ONNX runtime', () => {
     expect(await run()).toEqual(first);
   });
 
-  it('differs from the package by the one flag', () => {
+  it('differs from the package only in the flag of shared memory', () => {
     const [original, made] = [readFileSync(packaged()), unshared(readFileSync(packaged()))];
     const changed = Array.from(made.keys()).filter((at) => made[at] !== original[at]);
     expect(changed.map((at) => [original[at], made[at]])).toEqual([[3, 1]]);

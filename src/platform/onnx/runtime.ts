@@ -6,15 +6,15 @@ import { cutModel, WEIGHTS_PATH, withExternalWeights } from './model-file.ts';
 type Tensors = Readonly<Record<string, ort.Tensor>>;
 
 interface OnnxSession {
-  /** One run; outputs are copies outside the WebAssembly heap. */
+  /** Runs the model once; outputs are copies outside the WebAssembly heap. */
   run(inputs: Tensors): Promise<Tensors>;
   readonly inputNames: readonly string[];
   readonly outputNames: readonly string[];
 }
 
-/** Cuts of a model, so that none of its runs holds the thread for long. */
+/** Cuts of a model into subgraphs, so that no single run holds the thread for long. */
 interface Cuts {
-  /** Tensors after which it is cut (`cutModel`). */
+  /** Tensors after which the model is cut (`cutModel`). */
   readonly after: readonly string[];
   /** Called between the runs of the subgraphs; other runs may begin meanwhile. */
   readonly pause: () => Promise<void>;
@@ -27,9 +27,9 @@ export interface OnnxRuntime {
 }
 
 /**
- * Larger models are loaded with their weights outside, and these stay in the file's order: a second, reordered copy
- * would cost as much memory as the model, for five percent of speed (a quarter of the time of an LSTM). The default
- * pack's models are smaller; those of the studio pack are not.
+ * Larger models are loaded with external weights and without prepacking: a reordered copy would double the memory for
+ * five percent of speed (a quarter of the time of an LSTM). The models of the default pack are smaller, those of the
+ * studio pack are larger.
  */
 const MAX_WHOLE_BYTES = 5_000_000;
 
@@ -37,14 +37,13 @@ let heap: WebAssembly.Memory | undefined;
 let ready: Promise<void> | undefined;
 
 /**
- * The runtime asks for this "binary"; a one-byte array marks the call so that no other module's start can be mistaken
- * for it.
+ * The runtime passes this "binary" to `WebAssembly.instantiate`. Its length of one byte identifies that call.
  */
 const PLACEHOLDER = new Uint8Array(1);
 
 type Instantiate = typeof WebAssembly.instantiate;
 
-/** The memory that the glue makes for itself is shared, as for threads; that of the module is not. */
+/** The runtime's glue code creates shared memory; the module has an ordinary one. */
 const OrdinaryMemory = class extends WebAssembly.Memory {
   constructor({ shared: _, ...descriptor }: WebAssembly.MemoryDescriptor) {
     super(descriptor);
@@ -52,9 +51,9 @@ const OrdinaryMemory = class extends WebAssembly.Memory {
 };
 
 /**
- * Runs `create`, the first session, while `WebAssembly.instantiate` answers the runtime's glue with the given module,
- * and its memory is an ordinary one. Needed because workerd refuses to compile bytes, and the glue knows no other way;
- * calls by others pass through untouched.
+ * Runs `create`, which opens the first session, with a replaced `WebAssembly.instantiate` and `WebAssembly.Memory`: the
+ * runtime's glue code gets the given module and an ordinary memory. Needed because workerd refuses to compile bytes,
+ * and the glue code can only compile. Other calls are unaffected.
  */
 async function withModule<T>(module: WebAssembly.Module, create: () => Promise<T>): Promise<T> {
   const original: Instantiate = WebAssembly.instantiate;
@@ -70,7 +69,7 @@ async function withModule<T>(module: WebAssembly.Module, create: () => Promise<T
   };
   WebAssembly.instantiate = replaced as Instantiate;
   WebAssembly.Memory = OrdinaryMemory;
-  // Waits for other threads by it, which ordinary memory refuses.
+  // The glue code waits for other threads with it, which fails on ordinary memory.
   Reflect.set(Atomics, 'waitAsync', undefined);
   try {
     return await create();
@@ -93,11 +92,11 @@ function findMemory(names: object | undefined): WebAssembly.Memory | undefined {
 }
 
 /**
- * onnxruntime-web on one thread, over a compiled module that the caller provides: a static import in workerd, `new
- * WebAssembly.Module(bytes)` in Node. One runtime per isolate: later calls share the first one's WebAssembly instance.
+ * onnxruntime-web on one thread, with a compiled module that the caller provides: a static import in workerd, `new
+ * WebAssembly.Module(bytes)` in Node. An isolate has one WebAssembly instance: later calls share that of the first.
  *
  * @param module the package's `ort-wasm-simd-threaded.wasm`, its memory not shared (`wasm/onnxruntime/unshare.mjs`)
- * @param maxWholeBytes models that are larger are loaded in the way that takes the least memory
+ * @param maxWholeBytes larger models are loaded with external weights, which takes the least memory
  */
 export function createOnnxRuntime(module: WebAssembly.Module, maxWholeBytes = MAX_WHOLE_BYTES): OnnxRuntime {
   ort.env.wasm.numThreads = 1;
@@ -110,7 +109,7 @@ export function createOnnxRuntime(module: WebAssembly.Module, maxWholeBytes = MA
       ...(weights && { externalData: [{ path: WEIGHTS_PATH, data: weights }] }),
       executionProviders: ['wasm'],
       graphOptimizationLevel: 'all',
-      // Arena blocks grow in powers of two and are never given back; without the arena the heap holds what is in use.
+      // Arena blocks grow in powers of two and are never freed; without the arena the heap is as small as possible.
       enableCpuMemArena: false,
       enableMemPattern: false,
       extra: { session: { disable_prepacking: weights ? '1' : '0' } },
@@ -151,8 +150,7 @@ export function createOnnxRuntime(module: WebAssembly.Module, maxWholeBytes = MA
   }
 
   return {
-    // A closure keeps all variables that any closure of its scope uses: one that is created beside the model's bytes
-    // would hold them as long as the session.
+    // Create the closures of a session in another function: here they would keep the model's bytes in memory.
     createSession: async (model, cuts = UNCUT) => sessionOf(await openSubgraphs(model, cuts), cuts.pause),
     memoryBytes: () => heap?.buffer.byteLength ?? 0,
   };
@@ -162,19 +160,19 @@ export function createOnnxRuntime(module: WebAssembly.Module, maxWholeBytes = MA
 let isRunning = false;
 
 /**
- * Runs a session while no other one does. The runtime keeps its arrays of pointers on the WebAssembly stack while it
- * awaits, so that runs which interleave take each other's. On one thread a run awaits nothing but its own microtasks:
- * it ends in the turn of the event loop in which it began, as those do that wait for it. So no invocation can be cut
- * off in the middle of one, unless its isolate goes with it, and no call waits for a run that no longer exists.
+ * Runs a session while no other one runs. The runtime keeps arrays of pointers on the WebAssembly stack while it
+ * awaits, so that interleaved runs would overwrite them. On one thread a run awaits only its own microtasks and ends in
+ * the same iteration of the event loop, like the calls that wait for it. The platform can therefore not end an
+ * invocation in the middle of a run, and no call waits in vain.
  *
- * @param inputs may be views that the caller uses again as soon as this has returned: who waits keeps copies
+ * @param inputs may be views that the caller reuses as soon as this returns; a call that waits copies them
  */
 async function runAlone(session: ort.InferenceSession, inputs: Tensors): Promise<Tensors> {
-  const kept = isRunning ? copied(inputs) : inputs;
+  const stableInputs = isRunning ? copied(inputs) : inputs;
   while (isRunning) await null;
   isRunning = true;
   try {
-    return await session.run(kept);
+    return await session.run(stableInputs);
   } finally {
     isRunning = false;
   }
@@ -192,14 +190,14 @@ function sessionOf(subgraphs: readonly ort.InferenceSession[], pause: () => Prom
   const last = subgraphs[subgraphs.length - 1];
   return {
     async run(inputs) {
-      let known = await runAlone(subgraphs[0], inputs);
+      let tensors = await runAlone(subgraphs[0], inputs);
       for (const [index, subgraph] of subgraphs.entries()) {
         if (index === 0) continue;
         await pause();
-        known = { ...known, ...(await runAlone(subgraph, named(known, subgraph.inputNames))) };
-        known = withoutUnneeded(known, subgraphs.slice(index + 1), last.outputNames);
+        tensors = { ...tensors, ...(await runAlone(subgraph, named(tensors, subgraph.inputNames))) };
+        tensors = withoutUnneeded(tensors, subgraphs.slice(index + 1), last.outputNames);
       }
-      return known;
+      return tensors;
     },
     inputNames: subgraphs[0].inputNames,
     outputNames: last.outputNames,
@@ -228,12 +226,13 @@ export function floatTensor(data: Float32Array, dims: readonly number[]): ort.Te
 
 /**
  * Float values of a named output.
- * @throws when the model has no such output or another type: a wrong file in the slot.
+ *
+ * @throws if the model has no float output of this name
  */
 export function floatOutput(outputs: Tensors, name: string): { data: Float32Array; dims: readonly number[] } {
   const tensor = outputs[name];
   if (tensor === undefined || !(tensor.data instanceof Float32Array)) {
-    throw new Error(`the model gives no float output "${name}"`);
+    throw new Error(`the model has no float output "${name}"`);
   }
   return { data: tensor.data, dims: tensor.dims };
 }

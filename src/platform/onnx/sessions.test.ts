@@ -34,7 +34,7 @@ const dsp = createDsp(new WebAssembly.Module(readFileSync(new URL('../wasm/dsp/d
 const conversation = await conversationSamples();
 const runtime = createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
 
-/** Harmonics of a voice-like pitch in bursts, between silence. */
+/** Bursts of harmonics of a voice-like pitch with silence in between. */
 const samples = Float32Array.from({ length: 160000 }, (_, i) => {
   const t = i / 16000;
   const voiced = t % 2 < 1.4;
@@ -44,7 +44,7 @@ const samples = Float32Array.from({ length: 160000 }, (_, i) => {
 });
 
 describe('segmentation', () => {
-  it('gives log-probabilities of the powerset for each frame, the same every time', async () => {
+  it('gives reproducible log-probabilities of the powerset for each frame', async () => {
     const segmentation = await createSegmentation(runtime, network(), fast);
     const { framesPerWindow, classes } = segmentation.info;
     const first = await new Segmenter(segmentation, dsp.melPower).run(samples, 0);
@@ -57,28 +57,28 @@ describe('segmentation', () => {
     expect(await new Segmenter(segmentation, dsp.melPower).run(samples, 0)).toEqual(first);
   });
 
-  it('gives in 8 bits, on mel powers from dsp.wasm, nearly what the whole model gives in floating point', async () => {
+  it('in 8 bits on mel powers agrees with the whole model in floating point', async () => {
     const split = new Segmenter(await createSegmentation(runtime, network(), fast), dsp.melPower);
     const entry = { ...fast, form: 'whole', cuts: [], files: { model: wholeFile } } as SegmentationEntry;
     const whole = new Segmenter(await createSegmentation(runtime, bytes(wholeFile.path), entry), dsp.melPower);
     const moved = async (window: Float32Array) => {
-      const [ours, exact] = [await split.run(window, 0), await whole.run(window, 0)];
-      expect(ours.length).toBe(exact.length);
-      const change = ours.reduce((sum, value, at) => sum + Math.abs(Math.exp(value) - Math.exp(exact[at])), 0);
-      return change / 2 / (ours.length / 7);
+      const [quantised, exact] = [await split.run(window, 0), await whole.run(window, 0)];
+      expect(quantised.length).toBe(exact.length);
+      const change = quantised.reduce((sum, value, at) => sum + Math.abs(Math.exp(value) - Math.exp(exact[at])), 0);
+      return change / 2 / (quantised.length / 7);
     };
-    // Share of the probability that is in another class; 0.01 on conversations.
+    // Share of the probability that moves to another class; 0.01 on conversations.
     expect(await moved(conversation.subarray(0, 160_000))).toBeLessThan(0.02);
     expect(await moved(conversation.subarray(32_000, 112_000))).toBeLessThan(0.02);
     // Convolutions with a stride of two leave a frame over.
     expect(await moved(conversation.subarray(32_000, 32_000 + 403 * 160))).toBeLessThan(0.02);
     expect(await moved(conversation.subarray(32_000, 32_000 + 202 * 160))).toBeLessThan(0.03);
-    // A live stream begins so. With ranges from whole windows alone it was 0.12.
-    const begun = conversation.slice(0, 160_000).fill(0, 0, 100_000);
-    expect(await moved(begun)).toBeLessThan(0.02);
+    // The start of a live stream. Ranges calibrated on whole windows alone gave 0.12.
+    const streamStart = conversation.slice(0, 160_000).fill(0, 0, 100_000);
+    expect(await moved(streamStart)).toBeLessThan(0.02);
   });
 
-  it('gives in one piece in 8 bits what it gives on mel powers, for engines that have samples', async () => {
+  it('the whole 8-bit model on samples agrees with the one on mel powers', async () => {
     const entry = fast;
     if (entry.form !== 'split' || !entry.files.wholeInt8) throw new Error('the pack has no such form');
     const path = entry.files.wholeInt8.path;
@@ -99,19 +99,19 @@ describe('segmentation', () => {
     for (const window of [conversation.subarray(0, 160_000), conversation.subarray(32_000, 32_000 + 403 * 160)]) {
       const [one, two] = [await whole.run(window, 0), await split.run(window, 0)];
       expect(one.length).toBe(two.length);
-      // Sums in another order: a number in the middle of two steps is rounded to the other one.
+      // Sums run in another order, so that a value between two quantisation steps may round to the other one.
       const moved = one.reduce((sum, value, at) => sum + Math.abs(Math.exp(value) - Math.exp(two[at])), 0);
       expect(moved / 2 / (one.length / 7)).toBeLessThan(0.003);
     }
   });
 
-  it('takes facts from the file where it has them', () => {
+  it('prefers facts of the file to those of the manifest', () => {
     const facts = { ...fast.facts, frameShiftSamples: 999, maxLocalSpeakers: 9 };
     const info = segmentationInfo(network(), { ...fast, facts });
     expect([info.frameShiftSamples, info.maxLocalSpeakers]).toEqual([320, 3]);
   });
 
-  it('refuses a file of another kind', async () => {
+  it('refuses a file that is no segmentation', async () => {
     const page = new TextEncoder().encode('<html>not found</html>');
     await expect(createSegmentation(runtime, page, fast)).rejects.toThrow(/not an ONNX model/);
     const wrong = { ...fast, facts: { ...fast.facts, classes: 8 } };
@@ -139,7 +139,7 @@ describe('embedding', () => {
     files: { model: { path: 'whole-embedder.onnx', bytes: 0, sha256: '' } },
   };
 
-  it('gives in two halves, the first in 8 bits, nearly what PyTorch gives in floating point (make_embedder.py)', async () => {
+  it('in two halves, with an 8-bit trunk, agrees with PyTorch (make_embedder.py)', async () => {
     const halves = await createEmbedding(
       runtime,
       { form: 'split', trunk: bytes('embedder-v5-trunk.int8.onnx'), head: bytes('embedder-v5-head.onnx') },
@@ -153,7 +153,7 @@ describe('embedding', () => {
     const expected = Float32Array.from(JSON.parse(readFileSync(GOLDEN, 'utf8')) as number[]);
     expect(expected.length).toBe(192);
     expect(cosineMatrix(expected, pooled, 192)[0]).toBeGreaterThan(0.99);
-    // Fewer frames, an odd number of them: the last stretch of a recording.
+    // An odd, smaller number of frames: the last stretch of a recording.
     expect((await halves.trunk(feats.slice(0, 333 * 80), 333)).frameCount).toBe(84);
   });
 
@@ -174,46 +174,46 @@ describe('embedding', () => {
 });
 
 describe('the runtime', () => {
-  it('holds the default pack in less than 60 MB', () => {
+  it('keeps its memory bounded with the default pack', () => {
     expect(runtime.memoryBytes()).toBeGreaterThan(16e6);
     // The default pack alone takes 42 MB; the other sessions of this file come on top.
     expect(runtime.memoryBytes()).toBeLessThan(96e6);
   });
 
-  it('gives chains of runs that are asked for at once what it gives them one after another', async () => {
+  it('gives concurrent chains of runs the same results as sequential ones', async () => {
     const segmentation = await createSegmentation(runtime, network(), fast);
     const embedder = { trunk: bytes('embedder-v5-trunk.int8.onnx'), head: bytes('embedder-v5-head.onnx') };
     const embedding = await createEmbedding(runtime, { form: 'split', ...embedder }, pack.embedding);
     if (embedding.form !== 'split') throw new Error('unexpected form');
     const segmenter = new Segmenter(segmentation, dsp.melPower);
     const second = (at: number) => conversation.subarray(at * 16_000, (at + 1) * 16_000);
-    const chain = async (run: (heard: Float32Array) => Promise<Float32Array>, from: number) => {
-      const told: Float32Array[] = [];
-      for (let at = from; at < from + 8; at++) told.push((await run(second(at))).slice());
-      return told;
+    const chain = async (run: (samples: Float32Array) => Promise<Float32Array>, from: number) => {
+      const results: Float32Array[] = [];
+      for (let at = from; at < from + 8; at++) results.push((await run(second(at))).slice());
+      return results;
     };
-    const looks = (from: number) => chain((heard) => segmenter.run(heard, 0), from);
-    const voices = (from: number) =>
-      chain(async (heard) => (await embedding.trunk(dsp.filterbank.compute(heard), 98)).frames, from);
-    const inARow = [await voices(0), await looks(5), await looks(10)];
-    expect(await Promise.all([voices(0), looks(5), looks(10)])).toEqual(inARow);
+    const segmentations = (from: number) => chain((samples) => segmenter.run(samples, 0), from);
+    const embeddings = (from: number) =>
+      chain(async (samples) => (await embedding.trunk(dsp.filterbank.compute(samples), 98)).frames, from);
+    const sequential = [await embeddings(0), await segmentations(5), await segmentations(10)];
+    expect(await Promise.all([embeddings(0), segmentations(5), segmentations(10)])).toEqual(sequential);
   });
 
-  it('ends a run in the turn of the event loop in which it began, and lets the next one in after one that fails', async () => {
+  it('ends a run in its iteration of the event loop, and continues after a failed run', async () => {
     const segmentation = await createSegmentation(runtime, network(), fast);
     if (segmentation.form !== 'split') throw new Error('unexpected form');
-    let turns = 0;
-    const next = setImmediate(() => turns++);
+    let iterations = 0;
+    const next = setImmediate(() => iterations++);
     const wrong = segmentation.run(new Float32Array(7), 400);
     await Promise.allSettled([wrong, segmentation.run(new Float32Array(400 * 64), 400)]);
-    expect(turns).toBe(0);
+    expect(iterations).toBe(0);
     clearImmediate(next);
     await expect(wrong).rejects.toThrow();
     expect((await segmentation.run(new Float32Array(400 * 64), 400)).length % fast.facts.classes).toBe(0);
   });
 
-  it('leaves other modules alone while it starts, and WebAssembly.instantiate as it was', async () => {
-    // (module) with nothing in it.
+  it('does not affect other modules and restores WebAssembly.instantiate', async () => {
+    // An empty module.
     const empty = new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
     const instance = await WebAssembly.instantiate(new WebAssembly.Module(empty));
     expect(Object.keys(instance.exports)).toEqual([]);

@@ -10,7 +10,7 @@ import type { EmbeddingEntry, SegmentationEntry } from './manifest.ts';
 import { readOnnxMetadata } from './model-file.ts';
 import { floatOutput, floatTensor, type OnnxRuntime } from './runtime.ts';
 
-/** Facts that segmentation exports carry in their metadata, by our names. */
+/** Facts in the metadata of segmentation models, with our names. */
 const METADATA_FACTS = {
   sample_rate: 'sampleRateHz',
   window_samples: 'windowSamples',
@@ -25,13 +25,12 @@ const METADATA_FACTS = {
 } as const;
 
 /**
- * Opens a segmentation model, as its manifest entry has it: whole `x` [1, 1, windowSamples], split `powers` [1, frames,
- * 64]; either → `y` [1, framesPerWindow, classes]. Shorter windows, as live streams have them, give fewer frames. What
- * the file's own metadata states wins over the manifest, which must not contradict it on purpose: a fact that only the
- * manifest has is taken from there.
+ * Opens a segmentation model. Input: `x` [1, 1, windowSamples] of a whole model, `powers` [1, frames, 64] of a split
+ * one. Output: `y` [1, framesPerWindow, classes]. The shorter windows of live streams give fewer frames. Facts in the
+ * file's metadata override those of the manifest.
  *
- * @param pause called between the runs of a model that is cut
- * @throws when the file is damaged, or its classes do not fit the powerset that it declares
+ * @param pause called between the runs of a cut model
+ * @throws if the file is damaged, or its classes do not match its powerset
  */
 export async function createSegmentation(
   runtime: OnnxRuntime,
@@ -65,7 +64,7 @@ export async function createSegmentation(
   };
 }
 
-/** Facts of the manifest with those of the file's metadata over them. */
+/** Facts of the manifest, overridden by those of the file's metadata. */
 export function segmentationInfo(model: Uint8Array, entry: SegmentationEntry): SegmentationInfo {
   const facts = { ...entry.facts };
   for (const [key, value] of readOnnxMetadata(model)) {
@@ -73,10 +72,10 @@ export function segmentationInfo(model: Uint8Array, entry: SegmentationEntry): S
     const number = Number(value);
     if (name !== undefined && Number.isInteger(number) && number > 0) facts[name] = number;
   }
-  const { sampleRateHz, ...known } = facts;
+  const { sampleRateHz, ...modelFacts } = facts;
   if (sampleRateHz !== SAMPLE_RATE_HZ)
-    throw new Error(`${entry.id} wants ${sampleRateHz} Hz, not ${SAMPLE_RATE_HZ} Hz`);
-  const info: SegmentationInfo = { id: entry.id, ...known, tuned: entry.tuned };
+    throw new Error(`${entry.id} needs ${sampleRateHz} Hz, not ${SAMPLE_RATE_HZ} Hz`);
+  const info: SegmentationInfo = { id: entry.id, ...modelFacts, tuned: entry.tuned };
   const expected = buildPowerset(info.maxLocalSpeakers, info.maxSimultaneous).classes;
   if (info.classes !== expected) {
     throw new Error(
@@ -87,7 +86,7 @@ export function segmentationInfo(model: Uint8Array, entry: SegmentationEntry): S
   return info;
 }
 
-/** The bytes of a speaker embedder, in the form that its manifest entry names. */
+/** The bytes of a speaker embedder, in the form of its manifest entry. */
 export type EmbeddingModel =
   | { readonly form: 'split'; readonly trunk: Uint8Array; readonly head: Uint8Array }
   | { readonly form: 'whole'; readonly model: Uint8Array };
@@ -95,8 +94,8 @@ export type EmbeddingModel =
 /**
  * Opens a speaker embedder.
  *
- * @param pause called between the runs of a trunk that is cut
- * @throws when the bytes are of the other form, damaged, or their metadata contradicts the manifest
+ * @param pause called between the runs of a cut trunk
+ * @throws if the bytes have the other form, are damaged, or have metadata that contradicts the manifest
  */
 export async function createEmbedding(
   runtime: OnnxRuntime,
@@ -152,15 +151,13 @@ function onlyName(names: readonly string[], entry: EmbeddingEntry): string {
   return name;
 }
 
-/** sherpa-onnx's metadata of speaker embedders; exports without it (our two halves) rely on the manifest alone. */
+/** Checks sherpa-onnx's metadata of speaker embedders; our two halves have none and rely on the manifest. */
 function checkMetadata(model: Uint8Array, entry: EmbeddingEntry): void {
   const metadata = readOnnxMetadata(model);
   const expected: Readonly<Record<string, string>> = {
     sample_rate: String(entry.facts.sampleRateHz),
     output_dim: String(entry.facts.dimension),
-    // The mean over time is subtracted (the scale of the samples goes with it); a model that wants another
-    // normalisation
-    // would run, and give useless vectors.
+    // The service subtracts the mean over time. A model for another normalisation would return useless vectors.
     feature_normalize_type: 'global-mean',
   };
   for (const [key, value] of Object.entries(expected)) {

@@ -41,7 +41,7 @@ describe('a copy', () => {
     ['of unknown length', (_request, response) => response.end(large)],
     ['without ranges', (_request, response) => response.writeHead(200, length).end(large)],
     ['without ranges, pinned', (_request, response) => response.writeHead(200, { ...length, ETag: etag }).end(large)],
-  ])('has all bytes of a file %s, and leaves no note of itself', async (_name, server) => {
+  ])('has all bytes of a file %s, and leaves no note', async (_name, server) => {
     world.handler = server;
     const { end, states } = await world.copy('/a.wav');
     expect(end).toEqual({ kind: 'whole' });
@@ -50,7 +50,7 @@ describe('a copy', () => {
     expect(ranges()).toEqual(['bytes=0-']);
   });
 
-  it('of less than a part, and of whole parts, is one too', async () => {
+  it('of less than a part, or of exactly whole parts, succeeds', async () => {
     for (const bytes of [recording, large.subarray(0, PART_BYTES), large.subarray(0, 2 * PART_BYTES)]) {
       world.handler = (request, response) => serveRanges(request, response, { bytes, etag });
       expect((await world.copy('/a.wav')).end).toEqual({ kind: 'whole' });
@@ -59,7 +59,7 @@ describe('a copy', () => {
     }
   });
 
-  it('that is there already is not made again', async () => {
+  it('that exists is not made again', async () => {
     world.handler = largeServer;
     await world.copy('/a.wav');
     world.requests.length = 0;
@@ -67,7 +67,7 @@ describe('a copy', () => {
     expect(world.requests).toEqual([]);
   });
 
-  it('continues at the next byte where the connection breaks, or nobody answers in time', async () => {
+  it('continues at the next byte when the connection breaks or times out', async () => {
     world.handler = (request, response) => {
       const start = startOf(request);
       if (world.requests.length === 2) return;
@@ -82,7 +82,7 @@ describe('a copy', () => {
     expect(ranges()).toEqual([0, 3, 3, 6, 9].map((at) => `bytes=${at * MIB}-`));
   });
 
-  it('is given up where the connection breaks and the server has no ranges; nothing is left', async () => {
+  it('fails and stores nothing if the connection breaks and the server has no ranges', async () => {
     const answers: Record<string, string | number>[] = [{}, length, { ...length, ETag: etag }];
     for (const headers of answers) {
       world.requests.length = 0;
@@ -95,7 +95,7 @@ describe('a copy', () => {
     }
   });
 
-  it('ends where the server stops sending, or only drips', async () => {
+  it('fails if the server stops sending or is too slow', async () => {
     world.handler = (_request, response) => response.write(recording);
     expect((await world.copy('/a.wav', { stallTimeoutMs: 60 })).end).toMatchObject(failed('timeout', /stopped/));
     world.handler = async (_request, response) => {
@@ -110,7 +110,7 @@ describe('a copy', () => {
     expect(await world.storedKeys()).toEqual([]);
   });
 
-  it('is cut off at the limit, even where the file never ends, and its connection let go', async () => {
+  it('stops at the size limit and closes the connection', async () => {
     let sent = 0;
     world.handler = async (_request, response) => {
       const chunk = new Uint8Array(MIB);
@@ -127,7 +127,7 @@ describe('a copy', () => {
     expect(await world.storedKeys()).toEqual([]);
   });
 
-  it('of what is too large by its own word, a web page or nothing is not begun', async () => {
+  it('of a declared size above the limit, a web page or an empty file is refused', async () => {
     world.handler = rangeServer;
     expect((await world.copy('/a.wav', {}, { maxBytes: MIB })).end).toMatchObject(failed('too_large', /1 MiB/));
     for (const isRanged of [true, false]) {
@@ -143,37 +143,37 @@ describe('a copy', () => {
     expect(await world.storedKeys()).toEqual([]);
   });
 
-  it('that nobody needs any more ends, and leaves nothing behind', async () => {
-    const over = new AbortController();
+  it('whose signal is aborted stops and stores nothing', async () => {
+    const controller = new AbortController();
     world.handler = async (request, response) => {
       response.writeHead(206, partOf(large, startOf(request)));
       response.write(large.subarray(0, 6 * MIB));
       await vi.waitFor(async () => expect(await world.storedKeys()).not.toEqual([]), 10_000);
-      over.abort();
+      controller.abort();
       response.write(large.subarray(6 * MIB, 7 * MIB));
     };
-    const { end, states } = await world.copy('/a.wav', {}, { signal: over.signal });
+    const { end, states } = await world.copy('/a.wav', {}, { signal: controller.signal });
     expect(end).toEqual({ kind: 'unwanted' });
     expect(states.at(-1)).toBeUndefined();
     expect(await world.storedKeys()).toEqual([]);
   });
 
-  it('that nobody needs any more leaves nothing behind either where its server fails', async () => {
-    const over = new AbortController();
+  it('whose signal is aborted while its server fails stores nothing', async () => {
+    const controller = new AbortController();
     world.handler = (request, response) => {
-      if (startOf(request) > 0) over.abort();
+      if (startOf(request) > 0) controller.abort();
       if (startOf(request) > 0) response.writeHead(404).end();
       else breakAfter(request, response, large.subarray(0, 6 * MIB), partOf(large, 0));
     };
-    const { states } = await world.copy('/a.wav', {}, { signal: over.signal });
+    const { states } = await world.copy('/a.wav', {}, { signal: controller.signal });
     expect(states.map((state) => state?.copiedBytes)).toEqual([PART_BYTES, undefined]);
     expect(await world.storedKeys()).toEqual([]);
   });
 });
 
 describe('a copy in several calls', () => {
-  /** The first mebibytes at once, the rest as slowly as it takes. */
-  const slowBehind =
+  /** Sends `bytes` at once and the rest slowly. */
+  const slowAfter =
     (bytes: number): Handler =>
     async (request, response) => {
       const start = startOf(request);
@@ -186,8 +186,8 @@ describe('a copy in several calls', () => {
       response.end();
     };
 
-  it('continues after the parts that are there', async () => {
-    world.handler = slowBehind(6 * MIB);
+  it('continues after the stored parts', async () => {
+    world.handler = slowAfter(6 * MIB);
     const first = await world.copy('/a.wav', {}, { timeoutMs: 1000 });
     expect(first.end).toEqual({ kind: 'unfinished' });
     const state = first.states.at(-1);
@@ -203,7 +203,7 @@ describe('a copy in several calls', () => {
     await expectCopied(large);
   });
 
-  it('continues where the server failed meanwhile', async () => {
+  it('continues after a failure of the server', async () => {
     world.handler = (request, response) => {
       if (startOf(request) > 0) response.writeHead(503).end();
       else breakAfter(request, response, large.subarray(0, 6 * MIB), partOf(large, 0));
@@ -216,8 +216,8 @@ describe('a copy in several calls', () => {
     await expectCopied(large);
   });
 
-  it('fails, and keeps nothing, where the file has changed meanwhile', async () => {
-    world.handler = slowBehind(6 * MIB);
+  it('fails and stores nothing if the file has changed', async () => {
+    world.handler = slowAfter(6 * MIB);
     const first = await world.copy('/a.wav', {}, { timeoutMs: 1000 });
     world.handler = (request, response) => serveRanges(request, response, { bytes: large, etag: '"v2"' });
     const second = await world.copy('/a.wav', {}, { state: first.states.at(-1) });
@@ -228,7 +228,7 @@ describe('a copy in several calls', () => {
     await expectCopied(large);
   });
 
-  it('is whole where the answer to its last call got lost', async () => {
+  it('is complete if the answer to its last call was lost', async () => {
     world.handler = largeServer;
     const { states } = await world.copy('/a.wav');
     const last = states.at(-2);
@@ -241,21 +241,21 @@ describe('a copy in several calls', () => {
     await expectCopied(large);
   });
 
-  it('is completed where only that is missing', async () => {
+  it('is completed if only the completion of the upload is missing', async () => {
     world.handler = largeServer;
     const bucket = new Proxy(world.bucket, {
       get(target, name: keyof R2Bucket) {
         if (name !== 'createMultipartUpload') return target[name].bind(target);
         return async (key: string) => {
           const upload = await target.createMultipartUpload(key);
-          const complete = () => Promise.reject(new Error('the bucket is away'));
+          const complete = () => Promise.reject(new Error('the bucket is unavailable'));
           const { uploadId, uploadPart, abort } = upload;
           return { key, uploadId, uploadPart: uploadPart.bind(upload), abort: abort.bind(upload), complete };
         };
       },
     });
     const saved: (CopyState | undefined)[] = [];
-    await expect(world.copy('/a.wav', {}, { bucket, saved })).rejects.toThrow('away');
+    await expect(world.copy('/a.wav', {}, { bucket, saved })).rejects.toThrow('unavailable');
     world.requests.length = 0;
     const { end } = await world.copy('/a.wav', {}, { state: saved.at(-1) });
     expect(end).toEqual({ kind: 'whole' });
@@ -263,8 +263,8 @@ describe('a copy in several calls', () => {
     await expectCopied(large);
   });
 
-  it('is let go where it comes too slowly for a part in a call, or for a whole file without ranges', async () => {
-    world.handler = slowBehind(MIB);
+  it('fails if a call is too short for a part, or for a file without ranges', async () => {
+    world.handler = slowAfter(MIB);
     const slow = failed('too_slow', /too slowly: \d\.\d MiB .*media/);
     expect((await world.copy('/a.wav', {}, { timeoutMs: 300 })).end).toMatchObject(slow);
     world.handler = async (_request, response) => {

@@ -36,7 +36,7 @@ export type CopyEnd =
   | { readonly kind: 'failed'; readonly error: SourceError };
 
 /** A copy may wait longer: it does not occupy a queue consumer. */
-const PATIENT = { isPatient: true };
+const RETRY_TIMEOUTS = { retriesTimeouts: true };
 
 /**
  * Copies a recording into the bucket, in parts, one of them in memory. The object is whole or not there.
@@ -69,25 +69,25 @@ async function begin(client: HttpClient, url: string, target: CopyTarget): Promi
   const opened = await openHttp(client, url, target.maxBytes);
   if (!opened.ok) return { kind: 'failed', error: opened.error };
   const { sizeBytes, validator, hasRanges, answer, chunks } = opened.value;
-  const canGoOn = hasRanges && validator !== undefined && sizeBytes !== undefined;
-  const source = canGoOn
-    ? new HttpSource(client, { url, sizeBytes, validator, hasRanges }, { ...answer, chunks }, PATIENT)
+  const isResumable = hasRanges && validator !== undefined && sizeBytes !== undefined;
+  const source = isResumable
+    ? new HttpSource(client, { url, sizeBytes, validator, hasRanges }, { ...answer, chunks }, RETRY_TIMEOUTS)
     : undefined;
   const body = source ? streamOf(source, 0) : paused(chunks(), client.pause);
-  return store(body, answer.url.host, target, { sizeBytes, canGoOn, validator, copiedBytes: 0, parts: [] });
+  return store(body, answer.url.host, target, { sizeBytes, isResumable, validator, copiedBytes: 0, parts: [] });
 }
 
 async function resume(client: HttpClient, url: string, target: CopyTarget, state: CopyState): Promise<CopyEnd> {
   const { sizeBytes, validator, copiedBytes, parts, uploadId, noteKey } = state;
-  const source = new HttpSource(client, { url, sizeBytes, validator, hasRanges: true }, undefined, PATIENT);
+  const source = new HttpSource(client, { url, sizeBytes, validator, hasRanges: true }, undefined, RETRY_TIMEOUTS);
   const upload = resumeNotedUpload(target.bucket, target.key, uploadId, noteKey);
-  const known = { sizeBytes, canGoOn: true, validator, copiedBytes, parts, upload };
-  return store(streamOf(source, copiedBytes), new URL(url).host, target, known);
+  const progress = { sizeBytes, isResumable: true, validator, copiedBytes, parts, upload };
+  return store(streamOf(source, copiedBytes), new URL(url).host, target, progress);
 }
 
-interface Known {
+interface CopyProgress {
   readonly sizeBytes: number | undefined;
-  readonly canGoOn: boolean;
+  readonly isResumable: boolean;
   readonly validator: string | undefined;
   readonly copiedBytes: number;
   readonly parts: readonly R2UploadedPart[];
@@ -98,13 +98,13 @@ async function store(
   body: AsyncGenerator<Uint8Array>,
   host: string,
   target: CopyTarget,
-  known: Known,
+  progress: CopyProgress,
 ): Promise<CopyEnd> {
   const { bucket, key, maxBytes, timeoutMs, signal, save } = target;
   const startedAt = Date.now();
-  const identity = identityOf(known.validator, known.sizeBytes);
-  const parts = [...known.parts];
-  let { upload, copiedBytes } = known;
+  const identity = identityOf(progress.validator, progress.sizeBytes);
+  const parts = [...progress.parts];
+  let { upload, copiedBytes } = progress;
   const buffer = new Uint8Array(PART_BYTES);
   let filled = 0;
   const flush = async (): Promise<void> => {
@@ -112,8 +112,8 @@ async function store(
     parts.push(await upload.uploadPart(parts.length + 1, buffer.subarray(0, filled)));
     copiedBytes += filled;
     filled = 0;
-    const { canGoOn, sizeBytes, validator } = known;
-    if (!canGoOn || sizeBytes === undefined || validator === undefined) return;
+    const { isResumable, sizeBytes, validator } = progress;
+    if (!isResumable || sizeBytes === undefined || validator === undefined) return;
     await save({ uploadId: upload.uploadId, noteKey: upload.noteKey, parts, copiedBytes, sizeBytes, validator });
   };
   const drop = async (end: CopyEnd): Promise<CopyEnd> => {
@@ -135,16 +135,16 @@ async function store(
       }
       if (Date.now() - startedAt <= timeoutMs) continue;
       // The next call requests the bytes again that are not in a part yet.
-      if (known.canGoOn && copiedBytes > known.copiedBytes) return { kind: 'unfinished' };
+      if (progress.isResumable && copiedBytes > progress.copiedBytes) return { kind: 'unfinished' };
       return await drop({ kind: 'failed', error: tooSlow(host, copiedBytes + filled, timeoutMs) });
     }
   } catch (error) {
     const isSame = error instanceof SourceReadError && error.error.kind !== CHANGED.kind;
     // The copy can be resumed, unless the file has changed or the copy is no longer needed.
-    if (!isSame || !known.canGoOn || signal.aborted) await drop({ kind: 'unwanted' });
+    if (!isSame || !progress.isResumable || signal.aborted) await drop({ kind: 'unwanted' });
     throw error;
   }
-  if (known.sizeBytes !== undefined && copiedBytes + filled < known.sizeBytes) {
+  if (progress.sizeBytes !== undefined && copiedBytes + filled < progress.sizeBytes) {
     await drop({ kind: 'unwanted' });
     throw new SourceReadError({ kind: 'unreachable', message: `The connection to ${host} broke off.` });
   }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { get, type HttpClient } from './http-client.ts';
 
-function clientOf(locations: readonly string[], asked: string[]): HttpClient {
+function clientOf(locations: readonly string[], requestedUrls: string[]): HttpClient {
   return {
     allowLoopback: true,
     headersTimeoutMs: 1000,
@@ -9,7 +9,7 @@ function clientOf(locations: readonly string[], asked: string[]): HttpClient {
     backoffMs: [],
     pause: async () => undefined,
     async fetch(url) {
-      const location = locations[asked.push(url) - 1];
+      const location = locations[requestedUrls.push(url) - 1];
       return new Response(
         null,
         location === undefined ? { status: 200 } : { status: 302, headers: { Location: location } },
@@ -18,7 +18,7 @@ function clientOf(locations: readonly string[], asked: string[]): HttpClient {
   };
 }
 
-it('leaves no copy of a recording in the cache between', async () => {
+it('bypasses the cache, also for redirects', async () => {
   const modes: (string | undefined)[] = [];
   const fetch: HttpClient['fetch'] = async (_url, { cache }) => {
     modes.push(cache);
@@ -28,15 +28,15 @@ it('leaves no copy of a recording in the cache between', async () => {
   expect(modes).toEqual(['no-store', 'no-store']);
 });
 
-it('lets no server outside redirect into loopback, also where loopback is open', async () => {
+it('refuses redirects from other servers into loopback even if loopback is allowed', async () => {
   for (const locations of [['http://127.0.0.1:9200/_shutdown'], ['https://example.org/b', 'http://localhost/x']]) {
-    const asked: string[] = [];
-    const result = await get(clientOf(locations, asked), 'https://example.com/a.wav', {});
+    const requestedUrls: string[] = [];
+    const result = await get(clientOf(locations, requestedUrls), 'https://example.com/a.wav', {});
     expect(result).toMatchObject({ ok: false, error: { kind: 'private_address' } });
-    expect(asked).toHaveLength(locations.length);
+    expect(requestedUrls).toHaveLength(locations.length);
   }
-  const asked: string[] = [];
-  const result = await get(clientOf(['http://127.0.0.1:9000/b'], asked), 'http://localhost:9000/a.wav', {});
+  const requestedUrls: string[] = [];
+  const result = await get(clientOf(['http://127.0.0.1:9000/b'], requestedUrls), 'http://localhost:9000/a.wav', {});
   expect(result.ok).toBe(true);
-  expect(asked).toHaveLength(2);
+  expect(requestedUrls).toHaveLength(2);
 });

@@ -67,9 +67,9 @@ export async function get(
 
 async function request(client: HttpClient, url: URL, headers: Record<string, string>): Promise<SourceResult<Opened>> {
   const abort = new AbortController();
-  let isLate = false;
+  let isTimedOut = false;
   const timer = setTimeout(() => {
-    isLate = true;
+    isTimedOut = true;
     abort.abort();
   }, client.headersTimeoutMs);
   try {
@@ -96,7 +96,7 @@ async function request(client: HttpClient, url: URL, headers: Record<string, str
       },
     };
   } catch {
-    return isLate
+    return isTimedOut
       ? refuse('timeout', `The server ${url.host} did not answer in time.`)
       : refuse('unreachable', `The server ${url.host} could not be reached.`);
   } finally {
@@ -107,7 +107,7 @@ async function request(client: HttpClient, url: URL, headers: Record<string, str
 async function* bodyChunks(body: Body): AsyncGenerator<Uint8Array> {
   if (!body.response.body) return;
   const reader = body.response.body.getReader();
-  const read = watched(body, () => reader.read());
+  const read = withStallTimeout(body, () => reader.read());
   let isDone = false;
   try {
     for (;;) {
@@ -144,20 +144,20 @@ const CHECKS_PER_TIMEOUT = 4;
  * A slower server could occupy its reader for hours. Most codecs need fewer bytes per second of speech, so that a
  * server at this rate still sends faster than real time.
  */
-const LEAST_BYTES_PER_SECOND = 8192;
+const MIN_BYTES_PER_SECOND = 8192;
 
 /**
  * The same read, which throws SourceReadError when the connection breaks, when one read waits longer than
  * `stallTimeoutMs` (noticed up to a quarter later), and when reads that waited that long together returned fewer than
- * `LEAST_BYTES_PER_SECOND`. One timer serves the whole body: a timer and a promise race per chunk would be promoted to
+ * `MIN_BYTES_PER_SECOND`. One timer serves the whole body: a timer and a promise race per chunk would be promoted to
  * the old generation and fill the isolate's heap.
  */
-function watched<T extends { readonly value?: Uint8Array }>(
+function withStallTimeout<T extends { readonly value?: Uint8Array }>(
   body: Body,
   read: () => Promise<T>,
 ): (() => Promise<T>) & { close(): void } {
   const { host, stallTimeoutMs, abort } = body;
-  const leastBytes = (LEAST_BYTES_PER_SECOND * stallTimeoutMs) / 1000;
+  const minBytes = (MIN_BYTES_PER_SECOND * stallTimeoutMs) / 1000;
   let isWaiting = false;
   /** Checks that found the current read waiting. */
   let checksOfRead = 0;
@@ -171,7 +171,7 @@ function watched<T extends { readonly value?: Uint8Array }>(
     checks++;
     if (checksOfRead > CHECKS_PER_TIMEOUT) fault = `The server ${host} stopped sending.`;
     else if (checks >= CHECKS_PER_TIMEOUT && checksOfRead < checks) {
-      if (receivedBytes < leastBytes) fault = `The server ${host} sends less than 8 KiB a second.`;
+      if (receivedBytes < minBytes) fault = `The server ${host} sends less than 8 KiB a second.`;
       checks = 0;
       receivedBytes = 0;
     }
@@ -221,8 +221,8 @@ export function validatorOf(headers: Headers): string | undefined {
 
 /** Whether the headers show another version of the file; an absent header counts as the same version. */
 export function contradicts(headers: Headers, validator: string): boolean {
-  const now = validator.startsWith('"') ? headers.get('ETag') : headers.get('Last-Modified');
-  return now !== null && now !== validator;
+  const current = validator.startsWith('"') ? headers.get('ETag') : headers.get('Last-Modified');
+  return current !== null && current !== validator;
 }
 
 export const isEncoded = (headers: Headers): boolean => !/^(identity)?$/i.test(headers.get('Content-Encoding') ?? '');

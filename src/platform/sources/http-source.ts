@@ -1,6 +1,6 @@
 import type { ByteSource, ByteStream } from '../../audio/audio-ports.ts';
 import { textKind } from '../../audio/sniff.ts';
-import { isPassing, type SourceError, SourceReadError } from '../../jobs/source-error.ts';
+import { isTemporary, type SourceError, SourceReadError } from '../../jobs/source-error.ts';
 import {
   contentLength,
   contradicts,
@@ -125,7 +125,7 @@ async function headOf(body: AsyncGenerator<Uint8Array>): Promise<Uint8Array> {
 /**
  * The recording for one forward pass; undefined if it can only be copied: its validator or its size is unknown.
  */
-export function pinned(client: HttpClient, opened: OpenedHttp, url: string): HttpSource | undefined {
+export function pinnedSource(client: HttpClient, opened: OpenedHttp, url: string): HttpSource | undefined {
   const { sizeBytes, validator, hasRanges, answer, chunks } = opened;
   if (sizeBytes === undefined || validator === undefined) return undefined;
   return new HttpSource(client, { url, sizeBytes, validator, hasRanges }, { ...answer, chunks });
@@ -153,7 +153,7 @@ export interface HttpSourceOptions {
   /**
    * Whether a request that timed out is retried at once: for readers that do not occupy a queue consumer.
    */
-  readonly isPatient: boolean;
+  readonly retriesTimeouts: boolean;
 }
 
 /**
@@ -172,7 +172,7 @@ export class HttpSource implements ByteSource {
     private readonly client: HttpClient,
     private readonly file: HttpFile,
     first: Opened | undefined,
-    private readonly options: HttpSourceOptions = { isPatient: false },
+    private readonly options: HttpSourceOptions = { retriesTimeouts: false },
   ) {
     this.sizeBytes = file.sizeBytes;
     this.canSeek = file.hasRanges;
@@ -250,15 +250,15 @@ class HttpStream implements ByteStream {
       try {
         const chunk = await this.#next();
         if (this.#isClosed) break;
-        const wanted = chunk.subarray(0, this.#end - this.#at);
-        if (wanted.length === 0) continue;
-        this.#at += wanted.length;
+        const bytes = chunk.subarray(0, this.#end - this.#at);
+        if (bytes.length === 0) continue;
+        this.#at += bytes.length;
         if (this.#at >= this.#progressAt) this.#tries = 0;
         if (this.#at - this.#pausedAt >= PAUSE_BYTES) {
           this.#pausedAt = this.#at;
           await this.client.pause();
         }
-        return wanted;
+        return bytes;
       } catch (error) {
         this.#drop();
         if (this.#isClosed) break;
@@ -278,9 +278,9 @@ class HttpStream implements ByteStream {
   async #backOff(error: unknown): Promise<void> {
     if (!(error instanceof SourceReadError)) throw error;
     const { kind } = error.error;
-    const isWorthATry = kind === 'timeout' ? this.options.isPatient : isPassing(kind) || kind === 'incomplete';
+    const isRetriable = kind === 'timeout' ? this.options.retriesTimeouts : isTemporary(kind) || kind === 'incomplete';
     const { backoffMs } = this.client;
-    if (!isWorthATry || this.#tries >= backoffMs.length) throw error;
+    if (!isRetriable || this.#tries >= backoffMs.length) throw error;
     // Without ranges each try reads the file from its start: require as much new data as it had to skip.
     if (this.#tries === 0) this.#progressAt = this.#at + Math.max(PROGRESS_BYTES, this.#skippedBytes);
     await sleep(backoffMs[this.#tries++]);
@@ -366,14 +366,14 @@ async function* skip(
   skippedBytes: number,
   pause: () => Promise<void>,
 ): AsyncGenerator<Uint8Array> {
-  let left = skippedBytes;
-  let pausedAt = left;
+  let remaining = skippedBytes;
+  let pausedAt = remaining;
   for await (const chunk of chunks) {
-    const rest = chunk.subarray(Math.min(left, chunk.length));
-    left -= chunk.length - rest.length;
+    const rest = chunk.subarray(Math.min(remaining, chunk.length));
+    remaining -= chunk.length - rest.length;
     if (rest.length > 0) yield rest;
-    if (pausedAt - left < PAUSE_BYTES) continue;
-    pausedAt = left;
+    if (pausedAt - remaining < PAUSE_BYTES) continue;
+    pausedAt = remaining;
     await pause();
   }
 }

@@ -19,7 +19,7 @@ import type { ByteSource } from '../../audio/audio-ports.ts';
 
 const world = useSources();
 
-/** Gives so many bytes over every connection, and breaks it. */
+/** Sends `bytesAtOnce` over each connection and then breaks it. */
 const breaking =
   (bytes: Uint8Array, bytesAtOnce: number): Handler =>
   (request, response) => {
@@ -31,7 +31,7 @@ const breaking =
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
 describe('reading forward', () => {
-  it('continues at the next byte where connections break, and before the headers', async () => {
+  it('continues at the next byte when connections break, also before the headers', async () => {
     let count = 0;
     world.handler = (request, response) => {
       if (++count === 2) request.socket.destroy();
@@ -44,14 +44,14 @@ describe('reading forward', () => {
     );
   });
 
-  it('continues as often as needed where something comes in between', async () => {
+  it('continues without limit while each connection makes progress', async () => {
     world.handler = breaking(recording, 100_000);
     const { source } = await world.inPlace('/a.wav', { backoffMs: [1, 1, 1] });
     expectSame(await readForward(source), recording);
     expect(world.requests).toHaveLength(Math.ceil(recording.length / 100_000));
   });
 
-  it('gives up on a server that breaks off after every few bytes: a gibibyte of them would take days', async () => {
+  it('gives up on a server that breaks off after a few bytes each time', async () => {
     world.handler = breaking(recording, 1000);
     const { source } = await world.inPlace('/a.wav');
     expect(await world.readError(source)).toMatchObject({
@@ -61,7 +61,7 @@ describe('reading forward', () => {
     expect(world.requests).toHaveLength(4);
   });
 
-  it('gives up on a server without ranges that breaks off where it did before', async () => {
+  it('gives up on a server without ranges that breaks off without progress', async () => {
     const headers = { 'Content-Length': recording.length, ETag: etag };
     world.handler = (request, response) => breakAfter(request, response, recording.subarray(0, MIB), headers);
     const { source } = await world.inPlace('/a.wav');
@@ -69,7 +69,7 @@ describe('reading forward', () => {
     expect(world.requests).toHaveLength(4);
   });
 
-  it('reads no whole file again and again to pass it over', async () => {
+  it('bounds the bytes that it skips on a server without ranges', async () => {
     const headers = { 'Content-Length': recording.length, ETag: etag };
     let sent = 0;
     world.handler = (request, response) => {
@@ -81,7 +81,7 @@ describe('reading forward', () => {
     expect(world.requests.length).toBeLessThan(14);
   });
 
-  it('passes over what has come where the server takes no range any more', async () => {
+  it('skips the received bytes if the server stops supporting ranges', async () => {
     world.handler = (request, response) => {
       if (startOf(request) > 0) {
         delete request.headers.range;
@@ -93,7 +93,7 @@ describe('reading forward', () => {
     expect(world.requests.map(({ range }) => range)).toEqual(['bytes=0-', `bytes=${MIB + 17}-`]);
   });
 
-  it('asks for the rest at once where the server gives less of a range than it was asked for', async () => {
+  it('requests the rest at once if the server sends a shorter range', async () => {
     const atOnce = 500_000;
     world.handler = (request, response) => {
       const start = startOf(request);
@@ -107,7 +107,7 @@ describe('reading forward', () => {
     expect(world.requests).toHaveLength(Math.ceil(recording.length / atOnce));
   });
 
-  it('says when the file changed, and never mixes two', async () => {
+  it('reports a changed file and never mixes two versions', async () => {
     for (const ignoresPin of [false, true]) {
       world.requests.length = 0;
       world.handler = (request, response) => {
@@ -122,7 +122,7 @@ describe('reading forward', () => {
     }
   });
 
-  it('says so too when the server tells only another size', async () => {
+  it('reports a changed file if only its size differs', async () => {
     for (const size of [2 * MIB, MIB]) {
       world.requests.length = 0;
       world.handler = (request, response) => {
@@ -137,7 +137,7 @@ describe('reading forward', () => {
     }
   });
 
-  it('tries again on a busy server, and not on one that says no', async () => {
+  it('retries status 503, but not status 404', async () => {
     for (const [status, kind, requests] of [
       [503, 'server_error', 4],
       [404, 'http_status', 2],
@@ -153,7 +153,7 @@ describe('reading forward', () => {
     }
   });
 
-  it('refuses another part than it asked for', async () => {
+  it('refuses another byte range than it requested', async () => {
     for (const range of [`bytes 1-${recording.length - 1}/${recording.length}`, 'nonsense']) {
       world.handler = (request, response) => {
         if (startOf(request) === 0) breakAfter(request, response, recording.subarray(0, MIB), partOf(recording, 0));
@@ -168,28 +168,28 @@ describe('reading forward', () => {
   });
 
   it.each([
-    ['breaks off', 'unreachable'],
-    ['ends', 'incomplete'],
-  ])('fails soon where the server states a larger size than it has, and %s there', async (how, kind) => {
+    ['breaks the connection', 'unreachable'],
+    ['ends the body', 'incomplete'],
+  ])('fails soon if the server sends fewer bytes than announced and %s', async (how, kind) => {
     const bytes = recording.subarray(0, MIB);
     const stated = 3 * bytes.length;
     world.handler = (request, response) => {
       const start = startOf(request);
       response.writeHead(206, { 'Content-Range': `bytes ${start}-${stated - 1}/${stated}`, ETag: etag });
       response.write(bytes.subarray(start), () => {
-        if (how === 'ends') response.end();
+        if (how === 'ends the body') response.end();
         else setTimeout(() => request.socket.destroy(), 5);
       });
     };
     const { source } = await world.inPlace('/a.wav');
     expect(await world.readError(source)).toMatchObject({
       kind,
-      ...(how === 'ends' && { message: expect.stringMatching(/announced 3145728 bytes but sent fewer/) }),
+      ...(how === 'ends the body' && { message: expect.stringMatching(/announced 3145728 bytes but sent fewer/) }),
     });
     expect(world.requests.length).toBeLessThan(7);
   });
 
-  it('gives up after three more tries, and leaves to the queue who did not answer in time', async () => {
+  it('gives up after three retries, and at once after a timeout', async () => {
     let isBroken = false;
     world.handler = (request, response) => {
       if (startOf(request) === 0) breakAfter(request, response, recording.subarray(0, MIB), partOf(recording, 0));
@@ -205,7 +205,7 @@ describe('reading forward', () => {
     expect(world.requests).toHaveLength(4);
   });
 
-  it('does not wait forever for the rest of a body', async () => {
+  it('gives up when the body stalls', async () => {
     world.handler = (_request, response) => {
       response.writeHead(206, partOf(recording, 0));
       response.write(recording.subarray(0, 100));
@@ -218,7 +218,7 @@ describe('reading forward', () => {
     expect(world.requests).toHaveLength(1);
   });
 
-  it('lets a server go that only drips', async () => {
+  it('gives up on a server that sends less than 8 KiB a second', async () => {
     world.handler = async (_request, response) => {
       response.writeHead(206, partOf(recording, 0));
       while (!response.destroyed) {
@@ -233,7 +233,7 @@ describe('reading forward', () => {
     });
   });
 
-  it('waits for a slow connection: only silence, and next to nothing, is an error', async () => {
+  it('waits for a slow connection that keeps sending', async () => {
     const bytes = recording.subarray(0, 10_000);
     world.handler = async (_request, response) => {
       response.writeHead(206, partOf(bytes, 0));
@@ -248,13 +248,13 @@ describe('reading forward', () => {
     expect(world.requests).toHaveLength(1);
   });
 
-  it('leaves others a turn at every mebibyte', async () => {
+  it('pauses after each mebibyte', async () => {
     world.handler = rangeServer;
-    const turn = vi.fn(async () => undefined);
-    const { source } = await world.inPlace('/a.wav', { pause: turn });
+    const pauseOnce = vi.fn(async () => undefined);
+    const { source } = await world.inPlace('/a.wav', { pause: pauseOnce });
     await readForward(source);
-    expect(turn.mock.calls.length).toBeGreaterThanOrEqual(2);
-    expect(turn.mock.calls.length).toBeLessThanOrEqual(3);
+    expect(pauseOnce.mock.calls.length).toBeGreaterThanOrEqual(2);
+    expect(pauseOnce.mock.calls.length).toBeLessThanOrEqual(3);
   });
 });
 
@@ -262,12 +262,12 @@ describe('a source that is closed', () => {
   const large = numbered(20 * MIB);
   let source: ByteSource;
   let close: (() => void) | undefined;
-  /** Answers of which the first mebibyte was sent, and no more comes. */
-  let stuck: ServerResponse[];
+  /** Responses that stall after their first mebibyte. */
+  let stalled: ServerResponse[];
   beforeEach(async () => {
-    stuck = [];
+    stalled = [];
     world.handler = (request, response) => {
-      stuck.push(response);
+      stalled.push(response);
       const start = startOf(request);
       response.writeHead(206, partOf(large, start));
       response.write(large.subarray(start, start + MIB));
@@ -275,32 +275,32 @@ describe('a source that is closed', () => {
     ({ source, close } = await world.inPlace('/a.wav'));
   });
 
-  it('lets an answer go that nobody has read', async () => {
+  it('closes a response that was not read', async () => {
     close?.();
     close?.();
     await world.expectLetGo();
   });
 
-  it('lets the first answer go where reading begins elsewhere', async () => {
+  it('closes the first response if reading begins at another offset', async () => {
     const stream = await source.open(5 * MIB);
     expect((await stream.read())?.[0]).toBe(large[5 * MIB]);
-    await vi.waitFor(() => expect(stuck.map((response) => response.destroyed)).toEqual([true, false]));
+    await vi.waitFor(() => expect(stalled.map((response) => response.destroyed)).toEqual([true, false]));
     stream.close();
   });
 
-  it('ends the stream before when another is opened', async () => {
+  it('ends the previous stream when another is opened', async () => {
     const first = await source.open(0);
     await first.read();
     const second = await source.open(MIB);
     expect(await first.read()).toBeUndefined();
     await second.read();
-    await vi.waitFor(() => expect(stuck.map((response) => response.destroyed)).toEqual([true, false]));
+    await vi.waitFor(() => expect(stalled.map((response) => response.destroyed)).toEqual([true, false]));
     close?.();
   });
 
-  it('gives nothing any more, asks for nothing again, and may be closed twice', async () => {
+  it('returns no more bytes, makes no more requests, and may be closed twice', async () => {
     const stream = await source.open(0);
-    for (let came = 0; came < MIB; ) came += (await stream.read())?.length ?? MIB;
+    for (let received = 0; received < MIB; ) received += (await stream.read())?.length ?? MIB;
     const pending = stream.read();
     await pause(20);
     stream.close();
@@ -311,22 +311,22 @@ describe('a source that is closed', () => {
     expect(world.requests).toHaveLength(1);
   });
 
-  it('lets an answer go that comes only then', async () => {
-    let go = () => {};
+  it('closes a response that arrives after the close', async () => {
+    let respond = () => {};
     world.handler = (request, response) => {
-      go = () => rangeServer(request, response);
+      respond = () => rangeServer(request, response);
     };
     const stream = await source.open(MIB);
     const pending = stream.read();
     await vi.waitFor(() => expect(world.requests).toHaveLength(2));
     stream.close();
-    go();
+    respond();
     expect(await pending).toBeUndefined();
     await world.expectLetGo();
     expect(world.requests).toHaveLength(2);
   });
 
-  it('tries no more where it was about to', async () => {
+  it('makes no further retry', async () => {
     const patient = await world.inPlace('/a.wav', { backoffMs: [600, 600] });
     world.handler = (request) => request.socket.destroy();
     const stream = await patient.source.open(MIB);
@@ -341,8 +341,8 @@ describe('a source that is closed', () => {
   });
 });
 
-describe('ranges beside the stream', () => {
-  it('leave it where it is', async () => {
+describe('ranges read during a stream', () => {
+  it('do not move the stream', async () => {
     world.handler = rangeServer;
     const { source, close } = await world.inPlace('/a.wav');
     const stream = await source.open(0);
@@ -354,7 +354,7 @@ describe('ranges beside the stream', () => {
     close?.();
   });
 
-  it('continue where they break, and take no more than they were asked for', async () => {
+  it('continue after a broken connection, and return no more than requested', async () => {
     world.handler = (request, response) => {
       if (world.requests.length === 2)
         breakAfter(request, response, recording.subarray(500, 600), partOf(recording, 500));
@@ -381,7 +381,7 @@ describe('a stored recording', () => {
     await world.expectWhole(open('work/x', recording.length), recording);
   });
 
-  it('that is gone, or another, is an error and not a mixture', async () => {
+  it('that was deleted or replaced gives an error', async () => {
     const stored = await world.bucket.put('work/x', recording.subarray(0, 1000));
     const source = open('work/x', 1000, stored?.etag);
     expectSame(await readForward(source), recording.subarray(0, 1000));
@@ -392,7 +392,7 @@ describe('a stored recording', () => {
     expect(await world.readError(open('work/x', 1000))).toMatchObject({ kind: 'changed' });
   });
 
-  it('is asked for again where the bucket fails, and gives nothing once it is closed', async () => {
+  it('is requested again when the bucket fails, and returns nothing once it is closed', async () => {
     await world.bucket.put('work/x', recording);
     let fails = 2;
     let reads = 0;
@@ -404,7 +404,7 @@ describe('a stored recording', () => {
           const object = await target.get(key, options);
           if (reads > fails || !object) return object;
           const { size, etag } = object;
-          return { size, etag, arrayBuffer: () => Promise.reject(new Error('the bucket is away')) };
+          return { size, etag, arrayBuffer: () => Promise.reject(new Error('the bucket is unavailable')) };
         };
       },
     });

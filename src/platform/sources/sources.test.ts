@@ -32,7 +32,7 @@ describe('servers with ranges', () => {
     expect(await world.storedKeys()).toEqual([]);
   });
 
-  it('may pin by the date of the last change', async () => {
+  it('may be pinned by the date of the last change', async () => {
     const lastModified = 'Tue, 01 Jul 2025 10:00:00 GMT';
     world.handler = (request, response) => serveRanges(request, response, { bytes: recording, lastModified });
     const { source, identity } = await world.inPlace('/a.wav');
@@ -43,7 +43,7 @@ describe('servers with ranges', () => {
     expect(await world.readError(source, 5)).toMatchObject({ kind: 'changed' });
   });
 
-  it('are copied when nothing pins the file, or only weakly', async () => {
+  it('are copied without a strong validator', async () => {
     for (const weak of [undefined, 'W/"v1"']) {
       world.handler = (request, response) => serveRanges(request, response, { bytes: recording, etag: weak });
       expect(await world.open('/a.wav')).toEqual({ ok: true, value: 'copy' });
@@ -54,7 +54,7 @@ describe('servers with ranges', () => {
     }
   });
 
-  it('are copied whole where they give a part of a file that nothing pins, or do not say how long it is', async () => {
+  it('are copied completely without a validator or a total length', async () => {
     for (const total of [recording.length, '*']) {
       world.handler = (request, response) => {
         if (request.headers.range) {
@@ -69,7 +69,7 @@ describe('servers with ranges', () => {
     }
   });
 
-  it('are read without them when what they give in ranges is compressed', async () => {
+  it('are read without ranges if their ranges are compressed', async () => {
     world.handler = (request, response) => {
       if (request.headers.range) response.setHeader('Content-Encoding', 'br');
       rangeServer(request, response);
@@ -80,7 +80,7 @@ describe('servers with ranges', () => {
     expect(world.requests.map(({ range }) => range)).toEqual(['bytes=0-', undefined]);
   });
 
-  it('may redirect twice; the address is requested again where the connection breaks', async () => {
+  it('may redirect twice; a broken connection starts again at the first URL', async () => {
     let generation = 1;
     world.handler = (request, response) => {
       const path = request.url ?? '';
@@ -105,13 +105,13 @@ describe('servers with ranges', () => {
 });
 
 describe('servers without ranges', () => {
-  const whole: Handler = (_request, response) => {
+  const sendWhole: Handler = (_request, response) => {
     response.writeHead(200, { 'Content-Length': recording.length, ETag: etag });
     response.end(recording);
   };
 
-  it('are read in place where they say how long the file is and which', async () => {
-    world.handler = whole;
+  it('are read in place if they send a length and a validator', async () => {
+    world.handler = sendWhole;
     const { source } = await world.inPlace('/a.wav');
     expect(source.canSeek).toBe(false);
     expectSame(await readForward(source), recording);
@@ -121,21 +121,21 @@ describe('servers without ranges', () => {
     expect(await world.storedKeys()).toEqual([]);
   });
 
-  it('are asked again where the connection breaks, and what has come is passed over', async () => {
+  it('are requested again after a broken connection, and received bytes are skipped', async () => {
     world.handler = (request, response) => {
       if (world.requests.length < 3)
         breakAfter(request, response, recording.subarray(0, world.requests.length * MIB), {
           'Content-Length': recording.length,
           ETag: etag,
         });
-      else whole(request, response);
+      else sendWhole(request, response);
     };
     const { source } = await world.inPlace('/a.wav');
     expectSame(await readForward(source), recording);
     expect(world.requests.map(({ range }) => range)).toEqual(['bytes=0-', undefined, undefined]);
   });
 
-  it('have changed where another file comes then, or one of which nothing is said', async () => {
+  it('count as changed if the second response has another or no validator', async () => {
     for (const headers of [{ ETag: '"v2"' }, {}, { ETag: etag, 'Content-Length': recording.length - 1 }]) {
       world.requests.length = 0;
       world.handler = (request, response) => {
@@ -149,7 +149,7 @@ describe('servers without ranges', () => {
     }
   });
 
-  it('are copied where they do not say how long the file is, or which', async () => {
+  it('are copied if they send no length or no validator', async () => {
     for (const headers of [{ ETag: etag }, { 'Content-Length': recording.length }]) {
       world.handler = (_request, response) => response.writeHead(200, headers).end(recording);
       const fetched = await world.fetch('/a.wav');
@@ -159,11 +159,11 @@ describe('servers without ranges', () => {
     }
   });
 
-  it('are read where they take a range for an error', async () => {
+  it('are read without a range if they refuse ranges', async () => {
     for (const status of [400, 416, 501]) {
       world.handler = (request, response) => {
         if (request.headers.range) response.writeHead(status).end('no');
-        else whole(request, response);
+        else sendWhole(request, response);
       };
       const fetched = await world.fetch('/a.wav');
       expect(fetched).toMatchObject({ ok: true, how: 'in place' });
@@ -171,7 +171,7 @@ describe('servers without ranges', () => {
     }
   });
 
-  it('are refused by their own word before the body is read', async () => {
+  it('are refused before the body is read if the declared size exceeds the limit', async () => {
     world.handler = (_request, response) => {
       response.writeHead(200, { 'Content-Length': 2048 * MIB });
       response.write(new Uint8Array(10));
@@ -186,7 +186,7 @@ describe('servers without ranges', () => {
   });
 });
 
-describe('what has no recording', () => {
+describe('a URL without a recording is refused', () => {
   it.each([
     [404, 'http_status', /404 \(not found\)/],
     [403, 'http_status', /403 \(access is forbidden\)/],
@@ -215,7 +215,7 @@ describe('what has no recording', () => {
     expect(await world.fetch('/a.wav')).toMatchObject(failure('empty', /empty/));
   });
 
-  it('a web page, however it is cut; a recording with the content type of a web page is accepted', async () => {
+  it('a web page, but not a recording with its content type', async () => {
     const type = 'text/html; charset=utf-8';
     world.handler = (request, response) => serveRanges(request, response, { bytes: page, etag, type });
     expect(await world.fetch('/a.wav')).toMatchObject(failure('web_page', /web page/));
@@ -231,7 +231,7 @@ describe('what has no recording', () => {
     if (fetched.ok) expectSame(fetched.bytes, recording);
   });
 
-  it('a radio stream, which has no end; a file of the same server is taken', async () => {
+  it('a radio stream, but not a file of the same server', async () => {
     for (const status of [200, 206]) {
       world.handler = (request, response) => {
         const isPart = status === 206 && request.headers.range !== undefined;
@@ -248,7 +248,7 @@ describe('what has no recording', () => {
     expect(await world.fetch('/file.mp3')).toMatchObject({ ok: true });
   });
 
-  it('a server that is not there', async () => {
+  it('a server that cannot be reached', async () => {
     const gone = await startServer(() => {});
     await gone.close();
     const opened = await world.sources().open(`${gone.origin}/a.wav?token=secret`, MAX_BYTES);
@@ -256,7 +256,7 @@ describe('what has no recording', () => {
     expect(JSON.stringify(opened)).not.toContain('secret');
   });
 
-  it('a server that does not answer: it is asked once, as the step holds others up', async () => {
+  it('a server that does not answer, after one request', async () => {
     world.handler = () => {};
     const opened = await world.open('/a.wav', { headersTimeoutMs: 40 });
     expect(opened).toMatchObject(failure('timeout', /in time/));
@@ -270,7 +270,7 @@ describe('redirects', () => {
     (_request, response) =>
       response.writeHead(status, { Location: location }).end();
 
-  it('are followed twice and no more', async () => {
+  it('are followed at most twice', async () => {
     world.handler = redirectTo('/a.wav');
     expect(await world.open('/a.wav')).toMatchObject(failure('too_many_redirects', /more than 2/));
     expect(world.requests).toHaveLength(3);
@@ -287,7 +287,7 @@ describe('redirects', () => {
     expect(world.requests).toHaveLength(1);
   });
 
-  it('into private networks are refused under way, too', async () => {
+  it('into private networks are refused during a read, too', async () => {
     world.handler = (request, response) => {
       if (startOf(request) > 0) redirectTo('http://10.0.0.1/')(request, response);
       else breakAfter(request, response, recording.subarray(0, MIB), partOf(recording, 0));
@@ -306,7 +306,7 @@ describe('redirects', () => {
 });
 
 describe('addresses', () => {
-  it('in private networks, and loopback where it is closed, are not asked', async () => {
+  it('in private networks, and in loopback unless it is allowed, are not requested', async () => {
     world.handler = rangeServer;
     const closed = world.sources({ allowLoopback: false });
     expect(await closed.open(`${world.origin}/a.wav`, MAX_BYTES)).toMatchObject(failure('private_address', /private/));
@@ -317,7 +317,7 @@ describe('addresses', () => {
     expect(world.requests).toEqual([]);
   });
 
-  it('with data in them are read from memory', async () => {
+  it('with inline data are read from memory', async () => {
     const body = recording.subarray(0, 100_001);
     const forms = [
       `data:audio/wav;base64,${Buffer.from(body).toString('base64')}`,
@@ -333,7 +333,7 @@ describe('addresses', () => {
     expect(await world.storedKeys()).toEqual([]);
   });
 
-  it('with bad data are refused', async () => {
+  it('with invalid data are refused', async () => {
     const cases: [string, string][] = [
       ['data:audio/wav;base64', 'invalid_url'],
       ['data:audio/wav;base64,', 'empty'],

@@ -1,10 +1,10 @@
 import { Base64Reader, dataOf, hexDigit, isDataUrl, MAX_DATA_URL_BYTES } from '../../contract/data-url.ts';
 import type { OpenSource, SourcesPort } from '../../jobs/job-ports.ts';
-import { isPassing } from '../../jobs/source-error.ts';
+import { isTemporary } from '../../jobs/source-error.ts';
 import { pause } from '../event-loop.ts';
 import { bytesSource, objectSource } from '../r2-objects.ts';
 import { type HttpClient, sleep } from './http-client.ts';
-import { openHttp, pinned } from './http-source.ts';
+import { openHttp, pinnedSource } from './http-source.ts';
 import { EMPTY, refuse, type SourceResult, tooLarge } from './source-faults.ts';
 
 export interface SourcesOptions extends Partial<HttpClient> {
@@ -57,8 +57,8 @@ export function createSources(options: SourcesOptions): SourcesPort {
 }
 
 /**
- * Opens a recording. Retries transient errors with pauses, except a timeout, which has occupied the step long enough: the
- * queue retries the step.
+ * Opens a recording. Retries transient errors with pauses, except a timeout, which has occupied the step long enough:
+ * the queue retries the step.
  */
 async function open(
   openingClient: HttpClient,
@@ -69,7 +69,7 @@ async function open(
   for (let attempt = 0; ; attempt++) {
     const opened = await openHttp(openingClient, url, maxBytes);
     if (opened.ok) {
-      const source = pinned(client, opened.value, url);
+      const source = pinnedSource(client, opened.value, url);
       if (source) {
         const { validator, sizeBytes } = opened.value;
         return { ok: true, value: { source, identity: `${validator} ${sizeBytes}`, close: () => source.close() } };
@@ -78,7 +78,7 @@ async function open(
       return { ok: true, value: 'copy' };
     }
     const { kind } = opened.error;
-    if (!isPassing(kind) || kind === 'timeout' || attempt >= openingClient.backoffMs.length) return opened;
+    if (!isTemporary(kind) || kind === 'timeout' || attempt >= openingClient.backoffMs.length) return opened;
     await sleep(openingClient.backoffMs[attempt]);
   }
 }

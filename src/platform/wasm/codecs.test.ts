@@ -49,7 +49,7 @@ describe('decoders', () => {
     expect(worst).toBeLessThan(item.codec === 'flac' ? 1e-7 : 2e-6);
   });
 
-  it('gives every MP3 frame its samples at once: 1152, or 576 below 32 kHz', () => {
+  it('returns 1152 samples per MP3 frame, or 576 below 32 kHz', () => {
     for (const item of cases.filter(({ codec }) => codec === 'mp3')) {
       const decoder = decoders.open(specOf(item));
       const lengths = packetsOf(item).map((packet) => decoder.decode(packet).length);
@@ -58,7 +58,7 @@ describe('decoders', () => {
     }
   });
 
-  it('keeps decoders apart that are open at the same time', () => {
+  it('keeps the states of concurrently open decoders separate', () => {
     const opened = cases.map((item) => ({ item, decoder: decoders.open(specOf(item)), packets: packetsOf(item) }));
     const out = opened.map((): number[] => []);
     for (let i = 0; i < 40; i++)
@@ -73,7 +73,7 @@ describe('decoders', () => {
     });
   });
 
-  it('answers damaged packets with an empty array or some samples, never a throw, and recovers', () => {
+  it('returns samples or nothing for damaged packets, never throws, and recovers', () => {
     for (const item of cases) {
       const decoder = decoders.open(specOf(item));
       const packets = packetsOf(item);
@@ -90,7 +90,7 @@ describe('decoders', () => {
         expect(out.length).toBeLessThan(70000);
         expect(out.every((sample) => Math.abs(sample) <= 1)).toBe(true);
       }
-      // Ten frames on, nothing of the damage is left.
+      // The damage affects at most ten frames.
       const out = decodeAll(decoder, packets);
       const expected = expectedOf(item);
       const settled = item.codec === 'mp3' ? 10 * (item.sampleRateHz < 32000 ? 576 : 1152) : 0;
@@ -100,7 +100,7 @@ describe('decoders', () => {
     }
   });
 
-  it('decodes FLAC with damaged or missing private data: its frames repeat what is needed', () => {
+  it('decodes FLAC with damaged or missing private data', () => {
     const item = cases.find(({ file }) => file === 'codec_flac_16_stereo.flac')!;
     for (const extraData of [undefined, new Uint8Array(5), new Uint8Array(34).fill(255)]) {
       const decoder = decoders.open({ ...specOf(item), extraData });
@@ -109,7 +109,7 @@ describe('decoders', () => {
     }
   });
 
-  it('returns nothing after close, and refuses a packet beyond any codec', () => {
+  it('returns nothing after close or for an oversized packet', () => {
     const item = cases[0];
     const decoder = decoders.open(specOf(item));
     expect(decoder.decode(new Uint8Array(5 << 20)).length).toBe(0);
@@ -117,7 +117,7 @@ describe('decoders', () => {
     expect(decoder.decode(packetsOf(item)[0]).length).toBe(0);
   });
 
-  it('holds its memory over many recordings', () => {
+  it('does not grow its memory over many recordings', () => {
     const open = () => {
       for (const item of cases) {
         const decoder = decoders.open(specOf(item));
@@ -131,12 +131,12 @@ describe('decoders', () => {
     expect(decoders.memoryBytes()).toBe(before);
   });
 
-  it('gives a trapped instance up and goes on in a fresh one', () => {
+  it('replaces an instance that trapped and continues in a new one', () => {
     const decoders = createDecoders(trappingModule());
     const spec: CodecSpec = { codec: 'mp3', sampleRateHz: 8000, channels: 1 };
     const first = decoders.open(spec);
     const second = decoders.open(spec);
-    // Every decode answers with the number of decodes in its instance, and a packet that starts with 0 traps.
+    // Each decode returns the number of decodes of its instance; a packet that starts with 0 traps.
     expect([...first.decode(new Uint8Array([1]))]).toEqual([1]);
     expect([...second.decode(new Uint8Array([1]))]).toEqual([2]);
     expect([...first.decode(new Uint8Array([0]))]).toEqual([]);
@@ -144,13 +144,13 @@ describe('decoders', () => {
     expect([...second.decode(new Uint8Array([1]))]).toEqual([2]);
   });
 
-  it('gives an instance up too that traps while a decoder is opened in it', () => {
+  it('replaces an instance that traps when a decoder is opened', () => {
     const decoders = createDecoders(trappingModule());
     const spec: CodecSpec = { codec: 'mp3', sampleRateHz: 8000, channels: 1 };
     const first = decoders.open(spec);
     const second = decoders.open(spec);
     expect([...first.decode(new Uint8Array([0]))]).toEqual([]);
-    // Behind a packet that starts with 7 the next opening traps: here that of the second decoder, in a fresh instance.
+    // After a packet that starts with 7 the next open traps: here that of the second decoder, in a new instance.
     expect([...first.decode(new Uint8Array([7]))]).toEqual([1]);
     expect([...second.decode(new Uint8Array([1]))]).toEqual([]);
     expect([...second.decode(new Uint8Array([7]))]).toEqual([1]);
@@ -160,8 +160,8 @@ describe('decoders', () => {
 });
 
 /**
- * A module with the exports of codecs.wasm and one fault, put together byte by byte: real packets that trap are not
- * known.
+ * A module with the exports of codecs.wasm that traps on certain packets, assembled byte by byte, because no real
+ * packets are known to trap.
  */
 function trappingModule(): WebAssembly.Module {
   const I32 = 0x7f;
@@ -172,7 +172,7 @@ function trappingModule(): WebAssembly.Module {
     ['_initialize', 0, 0, []],
     ['rc_alloc', 1, 1, constant(1024)],
     ['rc_free', 1, 0, []],
-    // If the first byte of the packet before is 7: unreachable.
+    // If the first byte of the previous packet is 7: unreachable.
     ['rc_open', 7, 1, [...constant(2048), 0x2d, 0, 0, ...constant(7), 0x46, 0x04, 0x40, 0x00, 0x0b, ...constant(1)]],
     ['rc_input', 2, 1, constant(2048)],
     [

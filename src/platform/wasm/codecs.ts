@@ -1,7 +1,7 @@
 import type { CodecSpec, DecoderPort, PacketDecoder } from '../../audio/audio-ports.ts';
 import { instantiate, ResultBuffer } from './instance.ts';
 
-/** What `wasm/codecs/codecs.c` exports; pointers and handles are byte offsets, 0 for "no". */
+/** Exports of `wasm/codecs/codecs.c`. Pointers and handles are byte offsets; 0 means none. */
 interface CodecExports {
   readonly memory: WebAssembly.Memory;
   rc_alloc(bytes: number): number;
@@ -23,7 +23,7 @@ interface CodecExports {
   rc_close(handle: number): void;
 }
 
-/** libavcodec's names of the decoders. */
+/** Names of the decoders in libavcodec. */
 const DECODER_NAMES: Record<CodecSpec['codec'], string> = {
   mp3: 'mp3float',
   mp2: 'mp2float',
@@ -42,11 +42,11 @@ const DECODER_NAMES: Record<CodecSpec['codec'], string> = {
   'amr-wb': 'amrwb',
 };
 
-const NOTHING = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
 
 /**
- * One instance with all that was opened in it. A trap leaves its memory in an unknown state: it is then given up as a
- * whole.
+ * One instance with all its open decoders. A trap leaves its memory in an unknown state, so that the whole instance is
+ * replaced.
  */
 interface Runtime {
   readonly exports: CodecExports;
@@ -82,8 +82,8 @@ function openHandle({ exports }: Runtime, spec: CodecSpec, extraData: Uint8Array
 
 class WasmDecoder implements PacketDecoder {
   private readonly result = new ResultBuffer();
-  /** All of the instance's memory, as it was last. */
-  private memory = NOTHING;
+  /** View of the instance's whole memory, renewed when the memory grows. */
+  private memory = NO_BYTES;
   private runtime: Runtime | undefined;
   private handle = 0;
   private closed = false;
@@ -111,7 +111,7 @@ class WasmDecoder implements PacketDecoder {
       this.rateHz = runtime.exports.rc_rate(this.handle);
       return this.result.copy(runtime.exports.memory, runtime.exports.rc_output(this.handle), count);
     } catch (error) {
-      this.giveUp(error);
+      this.discardInstance(error);
       return this.result.reserve(0);
     }
   }
@@ -123,7 +123,7 @@ class WasmDecoder implements PacketDecoder {
     this.handle = 0;
   }
 
-  /** Samples at `rc_output`, 0 for a packet that gives none, −1 for a damaged one. */
+  /** @returns number of samples at `rc_output`; 0 for a packet without any, −1 for a damaged one */
   private decodeOnce({ exports }: Runtime, packet: Uint8Array): number {
     const input = exports.rc_input(this.handle, packet.length);
     if (input === 0) return -1;
@@ -133,44 +133,44 @@ class WasmDecoder implements PacketDecoder {
   }
 
   /**
-   * FLAC frames stand alone and mostly carry all that a decoder needs: one that does not fit the private data (damaged,
-   * or of the first of two joined recordings) gets a decoder that goes by the frame.
+   * Most FLAC frames contain all parameters that a decoder needs. A frame that contradicts the private data is decoded
+   * without it: the data may be damaged, or belong to the first of two joined recordings.
    */
   private decodeAlone(runtime: Runtime, packet: Uint8Array): number {
-    this.reopen(runtime, NOTHING);
+    this.reopen(runtime, NO_BYTES);
     const count = this.handle === 0 ? -1 : this.decodeOnce(runtime, packet);
-    if (count <= 0) this.reopen(runtime, this.spec.extraData ?? NOTHING);
+    if (count <= 0) this.reopen(runtime, this.spec.extraData ?? NO_BYTES);
     return count;
   }
 
   private reopen(runtime: Runtime, extraData: Uint8Array): void {
     if (this.handle !== 0) runtime.exports.rc_close(this.handle);
-    this.handle = openHandle(runtime, this.spec, extraData) || openHandle(runtime, this.spec, NOTHING);
+    this.handle = openHandle(runtime, this.spec, extraData) || openHandle(runtime, this.spec, NO_BYTES);
   }
 
   private opened(): boolean {
     try {
       return this.ready() !== undefined;
     } catch (error) {
-      this.giveUp(error);
+      this.discardInstance(error);
       return false;
     }
   }
 
-  /** After a trap the next decode finds a fresh instance. */
-  private giveUp(error: unknown): void {
+  /** After a trap the next decode uses a new instance. */
+  private discardInstance(error: unknown): void {
     if (!(error instanceof WebAssembly.RuntimeError)) throw error;
     if (this.runtime) this.runtime.broken = true;
   }
 
-  /** The live runtime; opened again if the one before is broken. */
+  /** The current instance, with the decoder opened in it again after a trap. */
   private ready(): Runtime | undefined {
     if (this.closed) return undefined;
     const runtime = this.current();
     if (runtime !== this.runtime) {
       this.runtime = runtime;
       this.handle = 0;
-      this.reopen(runtime, this.spec.extraData ?? NOTHING);
+      this.reopen(runtime, this.spec.extraData ?? NO_BYTES);
     }
     return this.handle === 0 ? undefined : runtime;
   }
@@ -182,9 +182,8 @@ export interface Decoders extends DecoderPort {
 }
 
 /**
- * Audio decoders: libavcodec in `wasm/codecs/codecs.wasm`, one instance for all decoders opened here. Instantiates at
- * once.
- * `open` throws only for a codec that the module was built without.
+ * Audio decoders: libavcodec in `wasm/codecs/codecs.wasm`, one instance for all decoders opened here. `open` throws
+ * only for a codec that is missing in the module.
  */
 export function createDecoders(module: WebAssembly.Module): Decoders {
   let runtime: Runtime | undefined;

@@ -3,7 +3,7 @@ import type { FilterbankPort, MelPowerPort, PoolingInput, PoolingPort } from '..
 import { POWER_BANDS } from '../../diarization/segmenter.ts';
 import { instantiate, ResultBuffer } from './instance.ts';
 
-/** What `wasm/dsp/*.c` exports; pointers and handles are byte offsets, 0 for "no". */
+/** Exports of `wasm/dsp/*.c`. Pointers and handles are byte offsets; 0 means none. */
 interface DspExports {
   readonly memory: WebAssembly.Memory;
   rs_context(rateHz: number): number;
@@ -29,7 +29,7 @@ interface DspExports {
   pool_finish(): number;
 }
 
-/** Samples handed over at a time, which bounds the wasm memory whatever the caller pushes. */
+/** Maximum number of samples per call, which bounds the wasm memory. */
 const PUSH_SAMPLES = 32768;
 const FRAME_SAMPLES = 400;
 const FRAME_SHIFT_SAMPLES = 160;
@@ -85,14 +85,14 @@ class WasmResampler implements Resampler {
 
   private pushBlock(samples: Float32Array): number {
     const input = this.dsp.rs_input(this.handle, samples.length);
-    if (input === 0 && samples.length > 0) throw new RangeError('the resampler has no room left');
+    if (input === 0 && samples.length > 0) throw new RangeError('the resampler is out of memory');
     if (samples.length > 0) new Float32Array(this.dsp.memory.buffer, input, samples.length).set(samples);
     return checked(this.dsp.rs_push(this.handle, samples.length));
   }
 }
 
 function checked(count: number): number {
-  if (count < 0) throw new RangeError('the resampler has no room left');
+  if (count < 0) throw new RangeError('the resampler is out of memory');
   return count;
 }
 
@@ -102,7 +102,7 @@ function createResampler(dsp: DspExports): ResamplerPort {
       const handle = dsp.rs_open(fromHz, firstInputSample, firstOutputSample);
       if (handle === 0)
         throw new RangeError(
-          `cannot resample from ${fromHz} Hz: outside 1000…1000000 Hz, the input starts far behind the output, or no memory is left`,
+          `cannot resample from ${fromHz} Hz: outside 1000…1000000 Hz, the input starts long after the output, or out of memory`,
         );
       return new WasmResampler(dsp, handle);
     },
@@ -111,8 +111,8 @@ function createResampler(dsp: DspExports): ResamplerPort {
 }
 
 /**
- * A function of frames of 400 samples every 160 that takes a block of them at a time; positions in bytes, the capacity
- * in samples.
+ * A function of frames of 400 samples every 160 samples, which processes one block per call. Positions are in bytes,
+ * the capacity is in samples.
  */
 interface FrameFunction {
   readonly input: number;
@@ -165,8 +165,8 @@ function createPooling(dsp: DspExports): PoolingPort {
 }
 
 /**
- * Copies the kept frames block by block and adds them to the pool that is open. Blocks are filled across the bounds of
- * pieces: the result depends on the kept frames alone, to the last bit.
+ * Copies the kept frames block by block and adds them to the open pool. Blocks are filled across the bounds of pieces,
+ * so that the result depends bit for bit only on the kept frames.
  */
 function addPieces(dsp: DspExports, pieces: readonly PoolingInput[], channels: number): void {
   const rows = dsp.pool_rows();
@@ -181,7 +181,7 @@ function addPieces(dsp: DspExports, pieces: readonly PoolingInput[], channels: n
         frame++;
         continue;
       }
-      // Kept frames come in runs, and rows lie close together unless channels had to be rounded up to whole vectors.
+      // Copy runs of kept frames at once, if rows are contiguous: channels may be rounded up to whole vectors.
       const longest = stride === channels ? Math.min(rows - filled, trunk.frameCount - frame) : 1;
       let run = 1;
       while (run < longest && mask[frame + run] !== 0) run++;
@@ -201,7 +201,7 @@ function addPieces(dsp: DspExports, pieces: readonly PoolingInput[], channels: n
 
 /**
  * Signal processing in WebAssembly: resampler, filterbank, mel powers and pooling over one instance of
- * `wasm/dsp/dsp.wasm`. Instantiates at once; everything it returns lies outside the wasm memory.
+ * `wasm/dsp/dsp.wasm`. Results are outside the wasm memory.
  */
 export function createDsp(module: WebAssembly.Module): Dsp {
   const dsp = instantiate<DspExports>(module);

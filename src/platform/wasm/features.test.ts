@@ -24,7 +24,7 @@ describe('filterbank', () => {
     expect(worst).toBeLessThan(5e-4);
   });
 
-  it('gives a frame the same bits wherever it stands in a block', () => {
+  it('gives a frame the same bits at any position in a block', () => {
     const whole = dsp.filterbank.compute(samples).slice();
     for (const first of [1, 2, 3, 50]) {
       const part = dsp.filterbank.compute(samples.subarray(first * 160));
@@ -32,7 +32,7 @@ describe('filterbank', () => {
     }
   });
 
-  it('goes through recordings longer than its own block', () => {
+  it('processes recordings longer than its own block', () => {
     const long = new Float32Array(16000 * 25);
     for (let i = 0; i < long.length; i++) long[i] = samples[i % samples.length];
     const out = dsp.filterbank.compute(long).slice();
@@ -41,7 +41,7 @@ describe('filterbank', () => {
     for (const second of [0, 9, 10, 24]) expect(out.subarray(second * 8000, second * 8000 + once.length)).toEqual(once);
   });
 
-  it('snips edges: no frame below 25 ms, the next every 10 ms', () => {
+  it('returns no frame below 25 ms, and one more every 10 ms', () => {
     const frames = (count: number) => dsp.filterbank.compute(new Float32Array(count)).length / 80;
     expect([0, 399, 400, 559, 560].map(frames)).toEqual([0, 0, 1, 1, 2]);
   });
@@ -56,7 +56,7 @@ describe('mel powers', () => {
   const samples = Float32Array.from(new Int16Array(npyBytes('fbank_samples.npy')), (value) => value / 32768);
   const expected = new Float32Array(npyBytes('melpower_expected.npy'));
 
-  it('agree with double precision to 1e-4 of the power, or to 1e-9 of the loudest band of the frame', () => {
+  it('agree with double precision to 1e-4 of the power or 1e-9 of the loudest band', () => {
     const out = dsp.melPower.compute(samples);
     expect(out.length).toBe(expected.length);
     let worst = 0;
@@ -70,7 +70,7 @@ describe('mel powers', () => {
     expect(worst).toBeLessThan(1);
   });
 
-  it('hear no offset, however large beside the speech: the segmentation took it for the level of the speech', () => {
+  it('do not depend on a constant offset', () => {
     const faint = samples.map((value) => value / 64);
     const powers = dsp.melPower.compute(faint).slice();
     const loudest = Math.max(...powers);
@@ -79,7 +79,7 @@ describe('mel powers', () => {
     });
   });
 
-  it('are the same bits wherever a frame stands in a block, and in recordings longer than a block', () => {
+  it('give a frame the same bits at any position, also in recordings longer than a block', () => {
     const whole = dsp.melPower.compute(samples).slice();
     for (const first of [1, 2, 3, 50]) {
       expect(dsp.melPower.compute(samples.subarray(first * 160))).toEqual(whole.subarray(first * 64));
@@ -103,7 +103,7 @@ function trunkOutput(frameCount: number, channels: number, seed: number): TrunkO
   return { frames, frameCount, channels };
 }
 
-/** The definition, in double precision, two passes. */
+/** The definition in double precision, in two passes. */
 function reference(pieces: readonly PoolingInput[]): number[] {
   const channels = pieces[0].trunk.channels;
   const means: number[] = [];
@@ -124,9 +124,9 @@ function reference(pieces: readonly PoolingInput[]): number[] {
 
 function worstDifference(pieces: readonly PoolingInput[]): number {
   const out = dsp.pooling.pool(pieces);
-  const wanted = reference(pieces);
-  expect(out?.length).toBe(wanted.length);
-  return Math.max(...wanted.map((value, i) => Math.abs(value - out![i]) / Math.max(Math.abs(value), 0.1)));
+  const expected = reference(pieces);
+  expect(out?.length).toBe(expected.length);
+  return Math.max(...expected.map((value, i) => Math.abs(value - out![i]) / Math.max(Math.abs(value), 0.1)));
 }
 
 const every = (count: number, step: number) => Uint8Array.from({ length: count }, (_, i) => (i % step === 0 ? 1 : 0));
@@ -137,7 +137,7 @@ describe('statistics pooling', () => {
       expect(worstDifference([{ trunk: trunkOutput(500, 512, step), mask: every(500, step) }])).toBeLessThan(1e-5);
   });
 
-  it('pools several stretches together, and channels that fill no whole vector', () => {
+  it('pools several stretches together, with a number of channels that fills no vector', () => {
     const pieces = [3, 130, 64].map((frames, i) => ({
       trunk: trunkOutput(frames, 37, 90 + i),
       mask: every(frames, 2),
@@ -145,7 +145,7 @@ describe('statistics pooling', () => {
     expect(worstDifference(pieces)).toBeLessThan(1e-5);
   });
 
-  it('keeps the variance floor, and gives nothing for no frame', () => {
+  it('keeps the variance floor, and returns nothing without a frame', () => {
     const trunk = trunkOutput(10, 8, 4);
     const one = dsp.pooling.pool([{ trunk, mask: every(10, 10) }]);
     expect(one?.subarray(0, 8)).toEqual(trunk.frames.subarray(0, 8));
@@ -154,7 +154,7 @@ describe('statistics pooling', () => {
     expect(dsp.pooling.pool([])).toBeUndefined();
   });
 
-  it('gives the same bits for the same kept frames, however they are cut into stretches', () => {
+  it('gives the same bits for the same kept frames in one or two stretches', () => {
     const trunk = trunkOutput(200, 64, 21);
     const cut = (from: number, to: number) => ({
       trunk: {

@@ -1,11 +1,10 @@
 import { grown } from '../../audio/memory.ts';
 
-/** A reused array outside the wasm memory: results survive a growth of that memory, which detaches every view of it. */
+/** A reused array outside the wasm memory, whose growth would detach all views of it. */
 export class ResultBuffer {
   private store: Float32Array = new Float32Array(0);
   /**
-   * The views made last: results come from one place and in one length, mostly, and making a view takes longer than to
-   * copy it.
+   * The last views: most results have the same position and length, and creating a view takes longer than copying.
    */
   private source = new Float32Array(0);
   private view: Float32Array = this.store;
@@ -23,7 +22,7 @@ export class ResultBuffer {
     return view;
   }
 
-  /** A view of `count` floats, contents unspecified. */
+  /** A view of `count` floats with unspecified contents. */
   reserve(count: number): Float32Array {
     this.store = grown(this.store, 0, count);
     if (this.view.length !== count || this.view.buffer !== this.store.buffer) this.view = this.store.subarray(0, count);
@@ -32,8 +31,8 @@ export class ResultBuffer {
 }
 
 /**
- * Instantiates a reactor module at once: statically imported modules are compiled already, in workerd as in Node.
- * The modules need no system; the few WASI functions that libc links in answer "not supported".
+ * Instantiates a compiled reactor module synchronously. The modules need no system; the few WASI functions that libc
+ * links in return "not supported".
  */
 export function instantiate<Exports>(module: WebAssembly.Module): Exports {
   const notSupported = () => 52;
@@ -43,10 +42,10 @@ export function instantiate<Exports>(module: WebAssembly.Module): Exports {
     wasi[name] = notSupported;
   }
   wasi.proc_exit = () => {
-    throw new WebAssembly.RuntimeError('the module gave up');
+    throw new WebAssembly.RuntimeError('the module exited');
   };
   const instance = new WebAssembly.Instance(module, { wasi_snapshot_preview1: wasi });
-  // What a module exports is not in its type: the caller says it of the module that it hands in.
+  // The type of a module does not include its exports; the caller states them.
   const exports = instance.exports as unknown as Exports & { _initialize(): void };
   exports._initialize();
   return exports;

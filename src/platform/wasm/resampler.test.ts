@@ -4,7 +4,7 @@ import { createDsp } from './dsp.ts';
 
 const dsp = createDsp(new WebAssembly.Module(readFileSync(new URL('../../../wasm/dsp/dsp.wasm', import.meta.url))));
 
-/** Everything that comes out for `input`, pushed in blocks of the sizes given (repeated as needed). */
+/** Output for `input`, pushed in blocks of the given sizes, which are repeated as needed. */
 function resample(
   fromHz: number,
   input: Float32Array,
@@ -54,14 +54,17 @@ describe('resampler to 16 kHz', () => {
     }
   });
 
-  it.each([22050, 44100, 44101, 48000, 96000])('rejects what lies above 8.45 kHz by 100 dB, from %i Hz', (rateHz) => {
-    for (const toneHz of [8450, 8500, 10000, 0.47 * rateHz]) {
-      const out = resample(rateHz, sine(rateHz, toneHz, rateHz / 2));
-      expect(10 * Math.log10(energy(out, 1000, out.length - 1000) / 0.125), `${toneHz} Hz`).toBeLessThan(-100);
-    }
-  });
+  it.each([22050, 44100, 44101, 48000, 96000])(
+    'attenuates frequencies above 8.45 kHz by 100 dB, from %i Hz',
+    (rateHz) => {
+      for (const toneHz of [8450, 8500, 10000, 0.47 * rateHz]) {
+        const out = resample(rateHz, sine(rateHz, toneHz, rateHz / 2));
+        expect(10 * Math.log10(energy(out, 1000, out.length - 1000) / 0.125), `${toneHz} Hz`).toBeLessThan(-100);
+      }
+    },
+  );
 
-  it.each(RATES)('gives a shard the bits of the unsharded run, from %i Hz', (rateHz) => {
+  it.each(RATES)('gives a shard the same bits as the whole run, from %i Hz', (rateHz) => {
     const input = noise(Math.round(rateHz * 0.9));
     const whole = resample(rateHz, input, { blocks: [input.length] });
     const context = dsp.resampler.contextInputSamples(rateHz);
@@ -73,12 +76,12 @@ describe('resampler to 16 kHz', () => {
     }
   });
 
-  it.each(RATES)('gives outputs that are made together the bits of those made one by one, from %i Hz', (rateHz) => {
+  it.each(RATES)('gives the same bits for large and small blocks, from %i Hz', (rateHz) => {
     const input = noise(Math.round(rateHz * 0.5));
     expect(resample(rateHz, input, { blocks: [input.length] })).toEqual(resample(rateHz, input, { blocks: [5] }));
   });
 
-  it('gives the same bits at hour 23 of a recording as at its start, where the phase is the same', () => {
+  it('gives the same bits at hour 23 of a recording as at its start', () => {
     const input = noise(20000);
     const seconds = 23 * 3600;
     for (const rateHz of [11025, 44100, 44101]) {
@@ -87,7 +90,7 @@ describe('resampler to 16 kHz', () => {
     }
   });
 
-  it('puts an impulse where it was: the response is symmetric about the exact position', () => {
+  it('keeps the position of an impulse, with a symmetric response', () => {
     for (const [rateHz, at] of [
       [48000, 30000],
       [8000, 5000],
@@ -102,7 +105,7 @@ describe('resampler to 16 kHz', () => {
     }
   });
 
-  it('counts the impulse from the absolute index when the input starts late', () => {
+  it('keeps the position of an impulse when the input starts late', () => {
     const input = new Float32Array(6000);
     input[4800 - 300] = 1;
     const out = resample(48000, input, { firstInput: 480300, firstOutput: 160100 });
@@ -118,28 +121,28 @@ describe('resampler to 16 kHz', () => {
     },
   );
 
-  it('passes 16 kHz through untouched', () => {
+  it('passes 16 kHz through unchanged', () => {
     const input = noise(5000);
     expect(dsp.resampler.contextInputSamples(16000)).toBe(0);
     expect(resample(16000, input, { blocks: [100, 3] })).toEqual(input);
     expect(resample(16000, input, { firstInput: 800, firstOutput: 1000 })).toEqual(input.subarray(200));
   });
 
-  it('keeps a constant constant in every phase', () => {
+  it('keeps a constant input constant in every phase', () => {
     const out = resample(44101, new Float32Array(20000).fill(0.25));
     for (let i = 200; i < out.length - 200; i++) expect(Math.abs(out[i] - 0.25)).toBeLessThan(1e-6);
   });
 
-  it('takes a block of any size at once', () => {
+  it('accepts a block of any size', () => {
     const input = noise(300000);
     expect(resample(48000, input, { blocks: [input.length] })).toEqual(resample(48000, input, { blocks: [1000] }));
   });
 
-  it('refuses rates that no recording has', () => {
+  it('refuses unsupported sample rates', () => {
     for (const rateHz of [0, -8000, 999, 1000001]) expect(() => dsp.resampler.open(rateHz, 0, 0)).toThrow(RangeError);
   });
 
-  it('does not grow with the length of the recording, and gives memory back on close', () => {
+  it('does not grow its memory with the recording, and frees it on close', () => {
     const block = noise(4096);
     const run = () => {
       const resampler = dsp.resampler.open(12345, 0, 0);
