@@ -14,7 +14,7 @@ const MAX_MESSAGE_LENGTH = 65_536;
  * @returns an error event for an invalid message; undefined for an unknown type, which a newer service may send
  */
 export function parseMessage(data: unknown): LiveEvent | ControlMessage | undefined {
-  const invalid: LiveEvent = { kind: 'error', message: 'The service sent a message that is not understood.' };
+  const invalid: LiveEvent = { kind: 'error', message: 'The service sent an invalid message.' };
   if (typeof data !== 'string' || data.length > MAX_MESSAGE_LENGTH) return invalid;
   let message: Record<string, unknown>;
   try {

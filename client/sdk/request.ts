@@ -33,7 +33,7 @@ function reasonOf(error: unknown): string {
   if (error instanceof Error && error.name === 'TimeoutError') return 'does not answer in time';
   const cause =
     error instanceof Error && error.cause instanceof Error ? (error.cause as Error & { code?: string }) : undefined;
-  if (cause?.code === 'ECONNREFUSED') return 'cannot be reached: nothing listens there';
+  if (cause?.code === 'ECONNREFUSED') return 'cannot be reached: the connection was refused';
   if (cause?.code === 'ENOTFOUND') return 'cannot be reached: the name is unknown';
   return `cannot be reached: ${cause?.message || (error instanceof Error ? error.message : String(error))}`;
 }

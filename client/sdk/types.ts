@@ -87,7 +87,7 @@ export interface LiveState {
 
 /** Why a call failed. `message` is one sentence. */
 export type ClientError =
-  /** No answer: nothing listens there, the name is unknown, the connection broke or took too long. */
+  /** No answer: the connection was refused, the name is unknown, the connection broke or took too long. */
   | {
       readonly kind: 'unreachable';
       readonly message: string;

@@ -159,7 +159,7 @@ describe('a job of the playground', () => {
   });
 
   it('shows the reason why a job failed', async () => {
-    const output = { error: 'The recording holds no speech.', code: 'no_speech' };
+    const output = { error: 'The recording has no speech.', code: 'no_speech' };
     service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': () => Response.json(job('failed', output)) });
     expect((await run(ADDRESS)).end).toEqual({
       ok: false,

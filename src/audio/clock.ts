@@ -154,10 +154,10 @@ export function clockWarnings(
     ...(isLong(overlapSamples)
       ? [
           `Packets overlap in their times, by ${seconds(overlapSamples)} s in all; ` +
-            'that much of their sound was left out.',
+            'that much of their audio was left out.',
         ]
       : []),
-    ...(brokenTimes > 0 ? ['The times of the packets jump; where they do the samples were counted instead.'] : []),
+    ...(brokenTimes > 0 ? ['The times of some packets jump; there the samples were counted instead.'] : []),
   ];
 }
 

@@ -203,7 +203,7 @@ export function pcmBlocks(layout: PcmLayout, dataOffset: number, dataBytes: numb
 /** Warnings about a stream of frames. @param name 'MP3' */
 export function frameWarnings(name: string, faults: Faults, isTruncated = faults.isCut === true): string[] {
   return [
-    ...(isTruncated ? [`The ${name} file ends before it should; the part that is there was used.`] : []),
+    ...(isTruncated ? [`The ${name} file is incomplete; the available part was used.`] : []),
     ...(faults.skippedBytes
       ? [`${faults.skippedBytes} bytes inside the ${name} file are damaged and were left out.`]
       : []),

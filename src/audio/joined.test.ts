@@ -68,7 +68,7 @@ describe('a concatenated FLAC file', () => {
       const stereo = flacFile(tone16.subarray(0, 8000), { channels: 2 });
       const index = await indexOf(concat(flacFile(tone16, { declaredSamples }), stereo));
       expect(index).toMatchObject({ totalSamples: 8001 });
-      expect(index.warning).toMatch(/goes on at another sample rate or with other channels after 0\.5 s/);
+      expect(index.warning).toMatch(/continues at another sample rate or with other channels after 0\.5 s/);
     }
   });
 

@@ -103,7 +103,7 @@ describe.skipIf(!isInstalled)('compared with ffmpeg', () => {
     const file = ffmpeg(source(44100, 2), ['-b:a', '128k', '-f', 'mp3']);
     const cut = file.slice(0, file.length - 30_100);
     const index = await indexOf(cut);
-    expect(index.warning).toMatch(/ends before/);
+    expect(index.warning).toMatch(/is incomplete|is shorter than/);
     const samples = await readSourceRate(cut, index, ports);
     const expected = nativeMono(cut, 2);
     // ffmpeg may decode the incomplete frame at the end.

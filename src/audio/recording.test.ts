@@ -174,7 +174,7 @@ describe('another process gives the same warnings', () => {
     const file = concat(...times(5, adts), new Uint8Array(500), ...times(50, adts), adts.subarray(0, -3));
     const whole = await readAll(file, ports, samplesAt([100, 195]));
     expect(whole.end).toMatchObject({
-      value: { warning: expect.stringMatching(/ends before it should.* 500 bytes inside the AAC file are damaged/) },
+      value: { warning: expect.stringMatching(/is incomplete.* 500 bytes inside the AAC file are damaged/) },
     });
     await expectSame(file, whole);
   });

@@ -37,11 +37,11 @@ describe('names unsupported formats', () => {
     ['a recording of a dictation machine (DSS)', magic('\x03ds2')],
     ['a recording of a Sony voice recorder (DVF, MSV)', magic('MS_VOICE')],
     ['a QCELP file', magic('RIFF\0\0\0\0QLCMfmt ')],
-    ['bare DTS sound', repeated([0x7f, 0xfe, 0x80, 0x01, 0xfc, 0x3c], 1024)],
-    ['bare Dolby Digital sound (AC-3)', repeated([0x0b, 0x77, 0, 0, 0x1c, 0x40], 2 * 768)],
-    ['bare Dolby Digital sound (AC-3)', repeated([0x0b, 0x77, 0, 0, 0x55, 0x40], 2 * 418)],
-    ['bare Dolby Digital sound (AC-3)', repeated([0x0b, 0x77, 0, 0xbf, 0x32, 0x87], 2 * 192)],
-    ['bare TrueHD or MLP sound', magic([0xa0, 0x23, 0xff, 0xd8, 0xf8, 0x72, 0x6f, 0xba])],
+    ['bare DTS audio', repeated([0x7f, 0xfe, 0x80, 0x01, 0xfc, 0x3c], 1024)],
+    ['bare Dolby Digital audio (AC-3)', repeated([0x0b, 0x77, 0, 0, 0x1c, 0x40], 2 * 768)],
+    ['bare Dolby Digital audio (AC-3)', repeated([0x0b, 0x77, 0, 0, 0x55, 0x40], 2 * 418)],
+    ['bare Dolby Digital audio (AC-3)', repeated([0x0b, 0x77, 0, 0xbf, 0x32, 0x87], 2 * 192)],
+    ['bare TrueHD or MLP audio', magic([0xa0, 0x23, 0xff, 0xd8, 0xf8, 0x72, 0x6f, 0xba])],
   ])('%s', async (name, bytes) => {
     expect(await probe(bytes)).toMatchObject({
       ok: false,

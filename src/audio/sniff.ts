@@ -71,10 +71,10 @@ const KNOWN_MEDIA: readonly KnownFormat[] = [
   },
   { name: 'a recording of a Sony voice recorder (DVF, MSV)', matches: starts('MS_VOICE') },
   { name: 'a QCELP file', matches: (head) => hasAscii(head, 0, 'RIFF') && hasAscii(head, 8, 'QLCM') },
-  { name: 'bare DTS sound', matches: (head) => DTS_SYNCS.some((sync) => startsBytes(...sync)(head)) },
-  { name: 'bare Dolby Digital sound (AC-3)', matches: isBareAc3 },
+  { name: 'bare DTS audio', matches: (head) => DTS_SYNCS.some((sync) => startsBytes(...sync)(head)) },
+  { name: 'bare Dolby Digital audio (AC-3)', matches: isBareAc3 },
   {
-    name: 'bare TrueHD or MLP sound',
+    name: 'bare TrueHD or MLP audio',
     matches: (head) => [0xba, 0xbb].some((id) => bytesAt(head, 4, 0xf8, 0x72, 0x6f, id)),
   },
 ];

@@ -59,7 +59,7 @@ it('rejects Opus with too many channels for the memory of two decoders', async (
   const opened = await openTrack(reader, decoder, { format: 'ogg', displayName: 'The Ogg file', track: opus, walk });
   expect(opened).toMatchObject({
     ok: false,
-    error: { kind: 'unsupported', message: 'The Ogg file has 33 channels; of Opus, 1 to 32 are supported.' },
+    error: { kind: 'unsupported', message: 'The Ogg file has 33 channels; Opus is supported with 1 to 32.' },
   });
 });
 

@@ -174,14 +174,14 @@ export async function openTrack(
   if (codec === 'opus' && channels > MAX_OPUS_CHANNELS) {
     return fail(
       'unsupported',
-      `${displayName} has ${channels} channels; of Opus, 1 to ${MAX_OPUS_CHANNELS} are supported.`,
+      `${displayName} has ${channels} channels; Opus is supported with 1 to ${MAX_OPUS_CHANNELS}.`,
     );
   }
   if (!isUsableRate(track.sampleRateHz)) {
     return fail('unsupported', `${displayName} has a sample rate of ${track.sampleRateHz} Hz, which is not supported.`);
   }
   if (track.extraData.length > MAX_PRIVATE_BYTES) {
-    return fail('corrupt', `${displayName} has a damaged header: what it says about its codec is too long.`);
+    return fail('corrupt', `${displayName} has a damaged header: its codec data is too long.`);
   }
   const trial = await tryDecoder(reader, track, decoders, walk(faults), displayName);
   if (!trial.ok) return trial;

@@ -64,7 +64,7 @@ describe('a data: URL', () => {
       (bytes: number) => `data:,${'é'.repeat(bytes / 2)}${'a'.repeat(bytes % 2)}`,
     ]) {
       expect(dataUrlFault(spell(8 * MIB))).toBeUndefined();
-      expect(dataUrlFault(spell(8 * MIB + 1))).toBe('The data: URL holds more than 8 MiB.');
+      expect(dataUrlFault(spell(8 * MIB + 1))).toBe('The data: URL has more than 8 MiB.');
     }
   });
 

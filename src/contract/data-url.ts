@@ -22,7 +22,7 @@ export function dataUrlFault(url: string): string | undefined {
   const read = data.isBase64 ? readBase64(url, data.from) : { ok: true as const, bytes: percentBytes(url, data.from) };
   if (!read.ok) return read.message;
   if (read.bytes === 0) return NO_DATA;
-  return read.bytes > MAX_DATA_URL_BYTES ? 'The data: URL holds more than 8 MiB.' : undefined;
+  return read.bytes > MAX_DATA_URL_BYTES ? 'The data: URL has more than 8 MiB.' : undefined;
 }
 
 export type Base64Read =

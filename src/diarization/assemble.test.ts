@@ -105,7 +105,7 @@ describe('assemble', () => {
       const result = await assemble(parts, { totalSamples: samples.length }, settingsOf('precision-2'), {});
       expect(result).toEqual({
         ok: false,
-        error: { kind: 'no_speech', message: 'The recording holds no speech.', loudestDb: -126 },
+        error: { kind: 'no_speech', message: 'The recording has no speech.', loudestDb: -126 },
       });
     }
   });

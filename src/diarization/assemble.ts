@@ -181,7 +181,7 @@ function warningFor(found: number, { numSpeakers, minSpeakers }: SpeakerRequest)
 }
 
 function noSpeech(loudestDb = SILENCE_DB): Result<never, NoSpeech> {
-  return { ok: false, error: { kind: 'no_speech', message: 'The recording holds no speech.', loudestDb } };
+  return { ok: false, error: { kind: 'no_speech', message: 'The recording has no speech.', loudestDb } };
 }
 
 /** Share of the subsegments in a voice that has any; the rest comes from the local speakers of the windows. */

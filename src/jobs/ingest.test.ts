@@ -745,7 +745,7 @@ describe('limits', () => {
       return { status, error, steps: await world.steps() };
     };
     expect(await read(30.2)).toEqual({ status: 'running', error: undefined, steps: ['analyse'] });
-    const message = 'The recording is longer than 30 seconds, the most for a voiceprint; cut out a part of it.';
+    const message = 'The recording is longer than 30 seconds, the maximum for a voiceprint; send a part of it.';
     expect(await read(30.3)).toEqual({ status: 'failed', error: { code: 'audio_too_long', message }, steps: [] });
   });
 
@@ -766,7 +766,7 @@ describe('limits', () => {
       return { error, shardCount, ready: world.ready.at(-1), steps: (await world.steps()).length };
     };
     expect(await read(day + 0.2)).toEqual({ error: undefined, shardCount: 289, ready: 289, steps: 1 });
-    const message = 'The recording is longer than 24 hours; cut it into pieces.';
+    const message = 'The recording is longer than 24 hours; split it into shorter files.';
     expect(await read(day + 0.3)).toMatchObject({ error: { code: 'audio_too_long', message }, steps: 0 });
   });
 });

@@ -44,13 +44,13 @@ const LIMITS = {
     maxBytes: RECORDING_MAX_BYTES,
     maxSize: '1 GiB',
     maxSeconds: 24 * 3600,
-    tooLong: 'The recording is longer than 24 hours; cut it into pieces.',
+    tooLong: 'The recording is longer than 24 hours; split it into shorter files.',
   },
   voice: {
     maxBytes: 100 * 1024 ** 2,
     maxSize: '100 MiB',
     maxSeconds: 30,
-    tooLong: 'The recording is longer than 30 seconds, the most for a voiceprint; cut out a part of it.',
+    tooLong: 'The recording is longer than 30 seconds, the maximum for a voiceprint; send a part of it.',
   },
 } as const;
 
@@ -129,7 +129,7 @@ const unpaid = (durationSeconds: number) => ({
   code: 'payment_required',
   message:
     `The recording is ${Math.ceil(durationSeconds)} s long, and the account has neither an active subscription nor ` +
-    'enough credit for it, beside what its other unfinished jobs and streams need.',
+    'enough credit for it in addition to that reserved for its unfinished jobs and streams.',
 });
 
 const tooManyChannels = (channels: number) => ({

@@ -296,7 +296,10 @@ export class LiveChannel {
     const now = this.ports.now();
     const early = this.#queue.filter(({ expectedAt }) => expectedAt > now).length;
     if (2 * early > this.#queue.length) {
-      this.#refuse(CLOSE.policy, `Audio comes faster than it is processed: more than ${MAX_BACKLOG_MS / 1000} s wait`);
+      this.#refuse(
+        CLOSE.policy,
+        `Audio arrives faster than it is processed: more than ${MAX_BACKLOG_MS / 1000} s wait`,
+      );
       return true;
     }
     const isFull = (this.#queue.length + 1) * FRAME_MS > MAX_LATE_BACKLOG_MS;

@@ -267,6 +267,6 @@ export function cancellationHint(
   if (channels < 2 || loudestDb >= QUIET_DB[outcome]) return undefined;
   return (
     `The mean of its ${channels} channels is very quiet: channels of opposite phase cancel each other out. ` +
-    'If they have sound, send one of them alone.'
+    'If they contain speech, send a single channel.'
   );
 }

@@ -171,11 +171,11 @@ async function retry(
 function reasonOf({ kind }: EngineFault): string {
   switch (kind) {
     case 'busy':
-      return 'the transcription engine has too much to do';
+      return 'the transcription engine is overloaded';
     case 'unavailable':
       return 'the transcription engine does not answer';
     case 'refused':
-      return 'the transcription engine refuses it';
+      return 'the transcription engine rejects the request';
     case 'nonsense':
       return 'the answers of the transcription engine cannot be read';
   }

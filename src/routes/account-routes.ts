@@ -24,11 +24,11 @@ export const readUsage = endpoint(
     method: 'get',
     path: '/v1/usage',
     operationId: 'getUsage',
-    summary: 'What was billed',
+    summary: 'Billed usage',
     request: {
       query: z.object({
         from: z.string().optional().openapi({ example: '2026-01-01', description: 'Date or datetime' }),
-        to: z.string().optional().openapi({ example: '2026-01-31', description: 'Date (all of it) or datetime' }),
+        to: z.string().optional().openapi({ example: '2026-01-31', description: 'Date (inclusive) or datetime' }),
       }),
     },
     responses: {
@@ -56,7 +56,7 @@ export const healthz = endpoint(
     operationId: 'getHealth',
     summary: 'Whether the service can take jobs',
     responses: {
-      200: { description: 'It can', content: { 'application/json': { schema: healthSchema } } },
+      200: { description: 'It can take jobs', content: { 'application/json': { schema: healthSchema } } },
       ...errorResponses(503),
     },
   },

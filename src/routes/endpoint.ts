@@ -42,7 +42,7 @@ const TAG_BY_SEGMENT: Readonly<Record<string, Tag>> = {
 export function described<R extends RouteConfig>(route: R, isPublic: boolean, isCounted = !isPublic): RouteConfig {
   const responses: RouteConfig['responses'] = {
     429: apiError('Too many requests'),
-    500: apiError('The service failed; nothing was done by halves'),
+    500: apiError('The service failed; the request had no partial effect'),
     ...route.responses,
   };
   return {
@@ -145,25 +145,25 @@ const BAD_ADDRESS = 'The address is not valid, or has expired';
 
 const ERROR_DESCRIPTIONS = {
   401: BAD_KEY,
-  402: 'Neither a subscription nor enough credit beside what unfinished jobs and streams need',
+  402: 'No subscription, and not enough credit in addition to that reserved for unfinished jobs and streams',
   403: 'The key lacks the scope',
   404: 'Unknown, or of another account',
   409: 'The Idempotency-Key was used with another request',
   413: 'Body too large',
   415: 'The body is not JSON',
-  416: 'The file has no such part',
-  426: 'The request is no WebSocket upgrade, or of another version',
-  503: 'The service takes no jobs, or no more live streams, now; call again after `Retry-After` seconds',
+  416: 'The requested range is outside the file',
+  426: 'The request is not a WebSocket upgrade, or has another version',
+  503: 'The service accepts no jobs or no more live streams at the moment; retry after `Retry-After` seconds',
 } as const;
 /** Descriptions that differ at OpenAI's addresses or exist only there. */
 const OPENAI_DESCRIPTIONS = {
-  400: 'Invalid request, or a job that failed for what it was given',
+  400: 'Invalid request, or a job that failed because of its input',
   404: 'Unknown',
-  415: 'The body is no form',
+  415: 'The body is not a form',
   429: 'Too many requests',
   500: 'The service failed',
   503: 'The transcription engine failed; the job has the speakers',
-  504: 'The job goes on and can be read later',
+  504: 'The job continues and can be read later',
 } as const;
 type ErrorStatus = keyof typeof ERROR_DESCRIPTIONS;
 

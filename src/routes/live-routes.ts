@@ -20,7 +20,7 @@ export const createLive = endpoint(
     path: '/v1/live',
     operationId: 'createLiveStream',
     summary: 'Open a live stream',
-    description: 'An empty body, or none, asks for the plain service. An account may have 10 streams open.',
+    description: 'The body is optional. An account may have 10 open streams.',
     request: { body: { required: false, content: { 'application/json': { schema: liveBodySchema } } } },
     responses: {
       200: { description: 'The stream', content: { 'application/json': { schema: liveCreatedSchema } } },

@@ -38,7 +38,7 @@ describe('enrolment', () => {
   it('returns the voice with most speech, and warns about brief others', () => {
     const enrolled = enrol(diarization(0.8, 14, 0.9), different);
     expect(enrolled).toMatchObject({ ok: true, value: { voice: { secondsAlone: 14 } } });
-    expect(enrolled.ok && enrolled.value.warning).toMatch(/^1\.7 s of another voice/);
+    expect(enrolled.ok && enrolled.value.warning).toMatch(/^1\.7 s of other voices/);
     // Two seconds or more of others are left out only below a share.
     expect(enrol(diarization(20, 2.5), different)).toMatchObject({ ok: true });
     expect(enrol(diarization(9, 2.5), different)).toMatchObject({ ok: false });
@@ -63,7 +63,7 @@ describe('enrolment', () => {
 
   it('rounds the reported speech down', () => {
     const enrolled = enrol(diarization(0.98), different);
-    expect(enrolled.ok ? '' : enrolled.error.message).toMatch(/^The recording holds 0\.9 s .* at least 1 s\.$/);
+    expect(enrolled.ok ? '' : enrolled.error.message).toMatch(/^The recording has 0\.9 s .* at least 1 s\.$/);
   });
 
   it('warns if there is little speech', () => {

@@ -33,21 +33,22 @@ export function enrol(diarization: Diarization, sameLogOdds: (a: SpeakerVoice, b
   if (voice === undefined || !hasEnoughSpeech(voice)) {
     // Rounded down: 0.98 s must not be reported as the required 1.0 s.
     const found = (Math.floor(10 * (voice?.secondsAlone ?? 0)) / 10).toFixed(1);
-    const needed = `a voiceprint needs at least ${MIN_SPEECH_SECONDS} s.`;
-    const message = `The recording holds ${found} s of speech of one person; ${needed}`;
+    const message =
+      `The recording has ${found} s of speech of one person; ` + `a voiceprint needs at least ${MIN_SPEECH_SECONDS} s.`;
     return { ok: false, error: { kind: 'too_little_speech', message } };
   }
   const others = voices.filter((other, index) => index !== main && sameLogOdds(voice, other) < SAME_PERSON_LOG_ODDS);
   const otherSeconds = others.reduce((sum, other) => sum + seconds[voices.indexOf(other)], 0);
   const total = seconds.reduce((sum, value) => sum + value, 0);
   if (otherSeconds >= MAX_OTHER_SECONDS && otherSeconds >= MAX_OTHER_SHARE * total) {
-    const found = `more than one voice (${otherSeconds.toFixed(1)} s of others)`;
-    const message = `The recording holds ${found}; send one person's voice alone.`;
+    const message =
+      `The recording has more than one voice (${otherSeconds.toFixed(1)} s of others); ` +
+      'send the voice of one person only.';
     return { ok: false, error: { kind: 'several_speakers', message } };
   }
   const warnings = [];
   if (others.length > 0) {
-    warnings.push(`${otherSeconds.toFixed(1)} s of another voice were left out.`);
+    warnings.push(`${otherSeconds.toFixed(1)} s of other voices were left out.`);
   }
   if (voice.secondsAlone < GOOD_SPEECH_SECONDS) {
     warnings.push(`Made from ${voice.secondsAlone.toFixed(1)} s of speech; 10 to 30 s match more reliably.`);

@@ -9,7 +9,7 @@ const LITERAL = /'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`
 /** Full sentences, faults of a field, and errors of a live stream. */
 const SENTENCE = /^(…|[A-Z]).* .*\.$/;
 const FIELD = /^(must|is|has|contains|contradicts|keys|ended|came) /;
-const LIVE = /(#refuse|#reportFault|#sendError)\(([\w.]+, )?$/;
+const LIVE = /(#refuse|#reportFault|#sendError)\(\s*([\w.]+,\s+)?$/;
 /** Code before literals that describe the API or are read only by operators. */
 const BEFORE_NON_MESSAGE = new RegExp(
   [

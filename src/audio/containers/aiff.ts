@@ -75,7 +75,7 @@ function withEffects(format: AiffFormat & { kind: 'pcm' }, layout: Uint8Array): 
 const STREAMED_FROM = 0x7fff0000;
 const STREAMED_WARNING =
   'The header of the AIFF file does not say how long the recording is; everything up to the end of the file was used.';
-const TRUNCATED_WARNING = 'The AIFF file ends before its header says; the part that is there was used.';
+const TRUNCATED_WARNING = 'The AIFF file is shorter than its header says; the available part was used.';
 
 function parseCommon(bytes: Uint8Array, isCompressed: boolean): AudioResult<AiffFormat> {
   if (bytes.length < (isCompressed ? 22 : 18)) return DAMAGED;

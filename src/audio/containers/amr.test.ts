@@ -95,7 +95,7 @@ describe('damage in AMR', () => {
   it('at the end removes the truncated frame, with a warning', async () => {
     expect(await indexOf(wb.slice(0, wb.length - 1))).toMatchObject({
       totalSamples: 249 * 320,
-      warning: expect.stringMatching(/AMR-WB file ends before/),
+      warning: expect.stringMatching(/AMR-WB file is incomplete/),
     });
   });
 });

@@ -161,7 +161,7 @@ describe('Core Audio packets with a table', () => {
 
   it('warn of a table with more packets than the data contain', async () => {
     const file = cafFile({ ...base, packets: { lengths, validFrames: 0 } }, data.slice(0, data.length >> 1));
-    expect(await indexOf(file)).toMatchObject({ warning: expect.stringMatching(/ends before/) });
+    expect(await indexOf(file)).toMatchObject({ warning: expect.stringMatching(/is incomplete|is shorter than/) });
   });
 
   it('are rejected without a table or a cookie', async () => {

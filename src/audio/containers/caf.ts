@@ -142,7 +142,7 @@ function extent(available: number, declared: number | undefined): { dataBytes: n
   return { dataBytes: Math.max(0, available), warning };
 }
 
-const TRUNCATED_WARNING = 'The Core Audio file ends before its header says; the part that is there was used.';
+const TRUNCATED_WARNING = 'The Core Audio file is shorter than its header says; the available part was used.';
 
 const isCaf = (head: Uint8Array): boolean => hasAscii(head, 0, 'caff');
 
@@ -231,7 +231,7 @@ async function openCoded(
     ...opened.value,
     playedSpans: () => playedSpansOf(table, scale),
     warnings: (_, { packets }) => [
-      ...(packets < table.packets ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
+      ...(packets < table.packets ? [`${DISPLAY_NAME} is incomplete; the available part was used.`] : []),
       ...(warning === undefined || warning === TRUNCATED_WARNING ? [] : [warning]),
     ],
   });

@@ -77,12 +77,12 @@ describe('damaged FLAC files', () => {
     const file = concat(header, ...frames);
     const live = concat(flacHeader(0), ...frames);
     expect((await indexOf(live)).warning).toBeUndefined();
-    expect((await indexOf(live.slice(0, live.length - 100))).warning).toMatch(/ends before/);
+    expect((await indexOf(live.slice(0, live.length - 100))).warning).toMatch(/is incomplete|is shorter than/);
     for (const cut of [1, 100, frames[19].length - 1, frames[19].length + 5]) {
       const { index, samples } = await decode(file.slice(0, file.length - cut));
       const whole = cut > frames[19].length ? 18 : 19;
       expect(index.totalSamples).toBe(whole * 1024);
-      expect(index.warning).toMatch(/ends before/);
+      expect(index.warning).toMatch(/is incomplete|is shorter than/);
       expect(samples).toEqual(expectedOf(pcm.slice(0, whole * 1024)));
     }
   });

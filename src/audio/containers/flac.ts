@@ -327,7 +327,7 @@ const STREAM_HEAD = Uint8Array.of(0x66, 0x4c, 0x61, 0x43, 0, 0, 0, 34);
 
 /** @param seconds length of the audio that was read */
 const trailingStreamWarning = (seconds: number): string =>
-  `The FLAC file goes on at another sample rate or with other channels after ${seconds.toFixed(1)} s; ` +
+  `The FLAC file continues at another sample rate or with other channels after ${seconds.toFixed(1)} s; ` +
   'that part was left out.';
 
 /** Whether another file begins after the last frame that was read. */
@@ -368,7 +368,7 @@ export const flac: Container = {
         const lastFrame = Number(faults.lastFrame ?? firstByte);
         return [
           ...(faults.isCut || position < info.totalSamples
-            ? ['The FLAC file ends before it should; the part that is there was used.']
+            ? ['The FLAC file is incomplete; the available part was used.']
             : []),
           ...((await hasTrailingStream(reader, lastFrame, reader.sizeBytes))
             ? [trailingStreamWarning(position / sampleRateHz)]

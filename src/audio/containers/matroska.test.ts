@@ -78,14 +78,14 @@ describe('times of Matroska blocks', () => {
     expect([few.totalSamples, many.totalSamples]).toEqual([99_200, 98_800]);
     expect(few.warning).toBeUndefined();
     expect(many.warning).toMatch(
-      /^Packets overlap in their times, by 1\.2 s in all; that much of their sound was left/,
+      /^Packets overlap in their times, by 1\.2 s in all; that much of their audio was left/,
     );
   });
 
   it('with a jump of hours do not give silence', async () => {
     const index = await indexOf(recording(100, (i) => 100 * i + (i >= 50 ? 9_000_000 : 0)));
     expect(index.totalSamples).toBe(10_000);
-    expect(index.warning).toMatch(/^The times of the packets jump/);
+    expect(index.warning).toMatch(/^The times of some packets jump/);
   });
 
   it('give silence before audio that begins after the video', async () => {
@@ -256,7 +256,7 @@ describe('damaged Matroska files', () => {
     const index = await indexOf(whole.slice(0, whole.length - 150));
     expect(index.totalSamples).toBe(3800);
     // The file states no size, like recordings of browsers: only the incomplete block shows the truncation.
-    expect(index.warning).toMatch(/ends before it should/);
+    expect(index.warning).toMatch(/is incomplete/);
     expect((await indexOf(whole)).warning).toBeUndefined();
   });
 

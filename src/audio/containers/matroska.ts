@@ -299,7 +299,7 @@ async function openAudio(
       const isCut = endByte === undefined ? faults.isCut === true : endByte > reader.sizeBytes;
       const lostSeconds = ((faults.lostSamples ?? 0) / rateHz).toFixed(1);
       return [
-        ...(isCut ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
+        ...(isCut ? [`${DISPLAY_NAME} is incomplete; the available part was used.`] : []),
         ...(faults.hasAnother ? [trailingFileWarning(DISPLAY_NAME)] : []),
         ...(faults.isEndless ? [endlessWalkWarning(DISPLAY_NAME)] : []),
         ...(faults.lostSamples

@@ -217,9 +217,9 @@ describe('an edit list is ignored with a warning', () => {
     [500, 60_000],
   ];
   it.each<[string, EditEntry[], RegExp]>([
-    ['for playback at twice the speed', [[500, DELAY, 0x20000]], /plays parts of it at another speed/],
-    ['for playback backwards', [[500, DELAY, 0xffff0000]], /plays parts of it at another speed/],
-    ['for a frozen picture', [...twoEntries, [500, 60_000, 0]], /plays parts of it at another speed/],
+    ['for playback at twice the speed', [[500, DELAY, 0x20000]], /changes the playback speed/],
+    ['for playback backwards', [[500, DELAY, 0xffff0000]], /changes the playback speed/],
+    ['for a frozen picture', [...twoEntries, [500, 60_000, 0]], /changes the playback speed/],
     [
       'for entries in another order',
       [
@@ -236,7 +236,7 @@ describe('an edit list is ignored with a warning', () => {
       ],
       /jumps back/,
     ],
-    ['for silence alone', [[500, EMPTY]], /plays nothing/],
+    ['for silence alone', [[500, EMPTY]], /selects no audio/],
     ['for a time before the beginning', [...twoEntries, [500, 0xffffff00]], /is damaged/],
     ['for too many entries', Array.from({ length: 1001 }, () => twoEntries[0]), /has 1001 entries, more than 1000/],
     [
@@ -248,7 +248,7 @@ describe('an edit list is ignored with a warning', () => {
     const index = await mp4IndexOf(withEdits(plain, ...entries));
     expect(index.warning).toMatch(message);
     expect(index.warning).toMatch(
-      /^The edit list of the MP4 file .*; it was not followed, and all of the sound was read\.$/,
+      /^The edit list of the MP4 file .*; it was ignored, and all of the audio was read\.$/,
     );
     expect(index.totalSamples).toBe(DELAY + 88_200);
   });

@@ -328,10 +328,10 @@ export function parseEdits(body: Uint8Array, movieTimescale: number): EditList |
     edits.push({ mediaTime, duration });
     if (mediaTime !== EMPTY) rates.push(u32be(body, at + entryBytes - 4));
   }
-  if (rates.length === 0) return unusable('plays nothing');
+  if (rates.length === 0) return unusable('selects no audio');
   // A rate of 0 in the only entry is an unset field; among several entries it freezes a picture.
   const isNormal = rates.every((rate) => rate === NORMAL_RATE) || (rates.length === 1 && rates[0] === 0);
-  if (!isNormal) return unusable('plays parts of it at another speed');
+  if (!isNormal) return unusable('changes the playback speed');
   if (ticks > MAX_SCAN_SECONDS * movieTimescale) return unusable(`lasts longer than ${MAX_SCAN_SECONDS / 3600} hours`);
   return { kind: 'edits', edits, movieTimescale };
 }

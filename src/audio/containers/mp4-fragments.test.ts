@@ -57,7 +57,7 @@ describe('an index with samples and fragments after it', () => {
   it('are used up to the end if truncated in the tables or in the fragments', async () => {
     for (const share of [0.1, 0.6]) {
       const index = await indexOf(mixed.slice(0, mixed.length * share));
-      expect(index.warning).toBe('The MP4 file ends before it should; the part that is there was used.');
+      expect(index.warning).toBe('The MP4 file is incomplete; the available part was used.');
       expect(index.durationSeconds / 3).toBeCloseTo(share, 0);
     }
   });
@@ -94,7 +94,7 @@ describe('damaged fragments', () => {
   const warningOf = async (file: Uint8Array) => (await indexOf(file)).warning;
 
   it('cause a warning if the file is truncated', async () => {
-    const cut = 'The MP4 file ends before it should; the part that is there was used.';
+    const cut = 'The MP4 file is incomplete; the available part was used.';
     expect(await warningOf(fragments.slice(0, -3000))).toBe(cut);
     expect(await warningOf(fragments.slice(0, moofs[3] + 20))).toBe(cut);
     expect(await warningOf(fragments.slice(0, moofs[3] + 200))).toBe(cut);

@@ -193,7 +193,7 @@ describe.each(Object.keys(files))('packets in the same bytes, in %s', (kind) => 
   it('are left out after twice the size of the file, with a warning', async () => {
     const file = files[kind](1000);
     const index = await indexAs('mp4', file);
-    expect(index.warning).toBe('The MP4 file plays the same bytes again and again; what follows was left out.');
+    expect(index.warning).toBe('The MP4 file plays the same bytes repeatedly; the rest was left out.');
     // All packets within twice the bytes of the file.
     expect(index.durationSeconds).toBeLessThan(1);
     const started = performance.now();

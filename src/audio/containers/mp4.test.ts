@@ -116,7 +116,7 @@ describe('length and start of an MP4 file', () => {
 describe('damaged MP4 files', () => {
   it('are used up to the end if truncated after the index', async () => {
     const index = await indexOf(indexFirst.slice(0, 10_000));
-    expect(index.warning).toBe('The MP4 file ends before it should; the part that is there was used.');
+    expect(index.warning).toBe('The MP4 file is incomplete; the available part was used.');
     expect(index.totalSamples).toBeGreaterThan(20_000);
     expect(index.totalSamples).toBeLessThan(64_000);
   });
@@ -301,7 +301,7 @@ it("parses iTunes' comment on gapless playback", () => {
 
 const RATE_HZ = 1000;
 const FRAMES = 100;
-const WARNING = 'Parts of the sound of the MP4 file are coded in another way than its beginning; they were left out.';
+const WARNING = 'Parts of the audio of the MP4 file have another coding than its beginning and were left out.';
 
 const entry = (type: string) => ({ type, channels: 1, bits: 16, rateHz: RATE_HZ, timescale: RATE_HZ });
 /** 16-bit samples that are loud in either byte order: 100 in each of three sections. */

@@ -291,9 +291,9 @@ const MAX_PADDING_SECONDS = 1;
 const IMAGE_BRANDS = new Set(['heic', 'heix', 'heim', 'heis', 'hevc', 'hevx', 'mif1', 'msf1', 'avif', 'avis']);
 
 const DISPLAY_NAME = 'The MP4 file';
-const OTHERS = 'Parts of the sound of the MP4 file are coded in another way than its beginning; they were left out.';
+const OTHERS = 'Parts of the audio of the MP4 file have another coding than its beginning and were left out.';
 const DAMAGED = 'Parts of the MP4 file are damaged and were left out.';
-const ENDLESS = 'The MP4 file plays the same bytes again and again; what follows was left out.';
+const ENDLESS = 'The MP4 file plays the same bytes repeatedly; the rest was left out.';
 /** Boxes after the index that are searched for another one; some writers write a box for each chunk. */
 const MAX_BOXES_AFTER_INDEX = 1000;
 
@@ -413,14 +413,14 @@ async function openMovie(
       const isCut = !faults.isEndless && (faults.isCut === true || lacksPackets);
       const hasAnother = faults.hasAnother || (!fragments && (await hasIndexAfter(reader, boxesEnd)));
       return [
-        ...(isCut ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
+        ...(isCut ? [`${DISPLAY_NAME} is incomplete; the available part was used.`] : []),
         ...(faults.isEndless ? [ENDLESS] : []),
         ...(faults.isDamaged ? [DAMAGED] : []),
         ...(faults.hasOthers ? [OTHERS] : []),
         ...(hasAnother ? [trailingFileWarning(DISPLAY_NAME)] : []),
         ...(faults.editFault === undefined
           ? []
-          : [`The edit list of the MP4 file ${faults.editFault}; it was not followed, and all of the sound was read.`]),
+          : [`The edit list of the MP4 file ${faults.editFault}; it was ignored, and all of the audio was read.`]),
       ];
     },
   });

@@ -229,7 +229,7 @@ export async function trailingStreamWarning(
   const view = await reader.peek(rest.startByte, wanted);
   if (!findMpegSync(view.subarray(0, wanted), false)) return [];
   return [
-    `The ${name} file goes on at another sample rate or in another coding after ${seconds.toFixed(1)} s; ` +
+    `The ${name} file continues at another sample rate or in another coding after ${seconds.toFixed(1)} s; ` +
       'that part was left out.',
   ];
 }

@@ -203,7 +203,9 @@ describe('audio that moves to another PID', () => {
   it('is left out if its coding changes, with a warning', async () => {
     const index = await indexOf(concat(aac, withStreams(aac, [[AC3, AUDIO_PID]])));
     expect(index.totalSamples).toBe((await indexOf(aac)).totalSamples);
-    expect(index.warning).toBe('Parts of the MPEG transport stream hold sound in another coding; they were left out.');
+    expect(index.warning).toBe(
+      'Parts of the audio of the MPEG transport stream have another coding and were left out.',
+    );
   });
 
   it('is not followed for a damaged table', async () => {

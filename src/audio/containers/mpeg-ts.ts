@@ -292,9 +292,9 @@ export const mpegTs: Container = {
       },
       paddingOf: ({ endPadding }) => endPadding,
       warnings: (faults: TsFaults) => [
-        ...(faults.isCut ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
+        ...(faults.isCut ? [`${DISPLAY_NAME} is incomplete; the available part was used.`] : []),
         ...(faults.hasOther
-          ? ['Parts of the MPEG transport stream hold sound in another coding; they were left out.']
+          ? ['Parts of the audio of the MPEG transport stream have another coding and were left out.']
           : []),
       ],
     });

@@ -317,7 +317,7 @@ function playedSpansOf(
 function warningsOf(faults: OggFaults, rateHz: number): readonly string[] {
   const lostSeconds = ((faults.lostSamples ?? 0) / rateHz).toFixed(1);
   return [
-    ...(faults.isCut ? [`${DISPLAY_NAME} ends before it should; the part that is there was used.`] : []),
+    ...(faults.isCut ? [`${DISPLAY_NAME} is incomplete; the available part was used.`] : []),
     ...(faults.isDamaged ? [DAMAGED] : []),
     ...(faults.isEndless ? [endlessWalkWarning(DISPLAY_NAME)] : []),
     ...(faults.lostSamples

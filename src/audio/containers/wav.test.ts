@@ -125,7 +125,7 @@ describe('sizes in the WAV header', () => {
     const complete = wavFile(base, data);
     const index = await indexOf(complete.subarray(0, complete.length - 501));
     expect(index.totalSamples).toBe(749);
-    expect(index.warning).toMatch(/ends before/);
+    expect(index.warning).toMatch(/is incomplete|is shorter than/);
     const samples = await readRange(complete.subarray(0, complete.length - 501), index, ports, 0, 749);
     expect(samples[748]).toBe(Math.round(Math.sin(748 / 5) * 32768) / 32768);
   });
@@ -316,7 +316,7 @@ it('reads MP3 in WAV like the bare MP3', async () => {
   const samples = await readSourceRate(file, inside, ports);
   expect(worstDifference(samples, await readSourceRate(mp3, plain, ports))).toBe(0);
   const cut = concat(file.slice(0, 3000));
-  expect(await indexOf(cut)).toMatchObject({ warning: expect.stringMatching(/ends before/) });
+  expect(await indexOf(cut)).toMatchObject({ warning: expect.stringMatching(/is incomplete|is shorter than/) });
 });
 
 it('reports the warnings of the header and of the MPEG audio in WAV', async () => {

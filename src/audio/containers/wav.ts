@@ -222,7 +222,7 @@ async function dataExtent(
 
 const STREAMED_WARNING =
   'The header of the WAV file does not say how long the recording is; everything up to the end of the file was used.';
-const TRUNCATED_WARNING = 'The WAV file ends before its header says; the part that is there was used.';
+const TRUNCATED_WARNING = 'The WAV file is shorter than its header says; the available part was used.';
 
 /** Distinguishes an empty data chunk from one of unknown size: only after the former do chunks follow to the end. */
 async function chunksReachEnd(reader: BlockReader, from: number, endByte: number): Promise<boolean> {

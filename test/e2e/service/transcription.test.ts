@@ -116,5 +116,5 @@ it('a transcription that the engine refuses leaves a job with diarization and a 
   expect(status).toBe('succeeded');
   expect(output.diarization.length).toBeGreaterThan(1);
   expect(output).not.toHaveProperty('wordLevelTranscription');
-  expect(output.warning).toBe('The recording could not be transcribed: the transcription engine refuses it.');
+  expect(output.warning).toBe('The recording could not be transcribed: the transcription engine rejects the request.');
 });
