@@ -7,7 +7,6 @@ import { persistDir } from './paths.ts';
 import { withoutSignalHandlers } from './process-globals.ts';
 import { listProcesses } from './processes.ts';
 import { type WaitingMessage, waitingMessagesOf } from './stuck-messages.ts';
-import { withV8Flags } from './workerd-program.ts';
 
 /** Longest start. A start takes about 1 s, and about 10 s on a loaded machine. */
 const START_MS = 120_000;
@@ -73,14 +72,11 @@ export async function startRuntime(options: LocalRuntimeOptions, signal: AbortSi
   const timer = setTimeout(abort, START_MS);
   try {
     signal.throwIfAborted();
-    const started = await withV8Flags(async () => {
-      const instance = await withoutSignalHandlers(() => {
-        miniflare = new Miniflare({ ...shared, workers: options.workers });
-        return miniflare;
-      });
-      await instance.ready;
-      return instance;
+    const started = await withoutSignalHandlers(() => {
+      miniflare = new Miniflare({ ...shared, workers: options.workers });
+      return miniflare;
     });
+    await started.ready;
     if (disposed) throw new Error('workerd did not start in time');
     // Miniflare declares the experimental version of these types.
     const db = (await started.getD1Database('DB')) as unknown as D1Database;

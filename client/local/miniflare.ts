@@ -71,17 +71,17 @@ function growConfigurationInLargeSteps(): void {
 }
 
 /**
- * V8 of workerd 1.20260730 can sweep its C++ heap forever after an object was reset (`ctx.abort()`): a task of the main
- * thread waits for the concurrent sweeper and posts itself again, so that workerd answers nothing and uses a whole core.
- * A garbage collection without other threads has no concurrent sweeper.
+ * Keeps two of V8's compilers off its background thread; on two cores V8 has only one. A compiler that waits there for
+ * a garbage collection of the main thread blocks the sweeper for which the main thread waits. Then workerd answers
+ * nothing until it is killed. Keeps flags that the user has set. workerd refuses to start with an unknown flag.
  */
-function collectGarbageOnOneThread(): void {
-  process.env.MINIFLARE_WORKERD_V8_FLAGS ??= '--single-threaded-gc';
+function setV8Flags(): void {
+  process.env.MINIFLARE_WORKERD_V8_FLAGS ??= '--no-concurrent-recompilation --no-concurrent-sparkplug';
 }
 
 waitForChanges();
 growConfigurationInLargeSteps();
-collectGarbageOnOneThread();
+setV8Flags();
 
 // `require`, because `import` takes half a second longer: Node would parse the module for its exports.
 const miniflare = createRequire(import.meta.url)('miniflare') as typeof import('miniflare');

@@ -40,31 +40,3 @@ export function keepServiceFromInterrupts(): void {
   env.ROLLCALL_WORKERD ??= env.MINIFLARE_WORKERD_PATH ?? workerdPath();
   env.MINIFLARE_WORKERD_PATH = join(projectDir, 'client/local/uninterrupted.sh');
 }
-
-const V8_FLAGS_VARIABLE = 'MINIFLARE_WORKERD_V8_FLAGS';
-
-/**
- * Keeps two of V8's compilers off its background thread; on two cores V8 has only one. A compiler that waits there for
- * a garbage collection of the main thread blocks the sweeper for which the main thread waits. Then workerd answers
- * nothing until it is killed.
- */
-const V8_FLAGS = '--no-concurrent-recompilation --no-concurrent-sparkplug';
-
-let starts = 0;
-
-/**
- * Runs a start of workerd with these flags. Keeps flags that the user has set in the environment. workerd refuses to
- * start with an unknown flag.
- */
-export async function withV8Flags<T>(start: () => Promise<T>): Promise<T> {
-  const { env } = process;
-  // If another start is running, this function has set the variable, not the user.
-  if (starts === 0 && env[V8_FLAGS_VARIABLE] !== undefined) return start();
-  starts++;
-  env[V8_FLAGS_VARIABLE] = V8_FLAGS;
-  try {
-    return await start();
-  } finally {
-    if (--starts === 0) delete env[V8_FLAGS_VARIABLE];
-  }
-}

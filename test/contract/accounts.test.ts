@@ -116,7 +116,7 @@ describe('npm run account', { timeout: 120_000 }, () => {
     expect(second).toMatch(/^whsec_[0-9a-f]{64}\n$/);
     expect(second).not.toBe(first);
     expect(await runSuccessfully('webhook-secret', 'rotated')).toBe(second);
-    expect(await runSuccessfully('show', 'rotated')).toContain('webhook secret: version 2, version 1 signs too until');
+    expect(await runSuccessfully('show', 'rotated')).toContain('webhook secret: version 2; version 1 also signs until');
 
     const early = await account('rotate-webhook-secret', 'rotated');
     expect([early.code, early.stdout]).toEqual([1, '']);
