@@ -147,8 +147,10 @@ it.each([
   await running();
   for (const shard of [0, 1, 2]) await ports.objects.put(partKey(id, shard, TAG), new Uint8Array(1));
   await ports.store.nextStep(id, ['analyse'], 'assemble', now);
+  let ended: Promise<unknown> | undefined;
   const getRange: JobPorts['objects']['getRange'] = async (key, offset, length) => {
-    await end(ports, account, id);
+    ended ??= end(ports, account, id);
+    await ended;
     return ports.objects.getRange(key, offset, length);
   };
   const racing = { ...ports, objects: { ...ports.objects, getRange } };

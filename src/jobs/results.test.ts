@@ -37,7 +37,7 @@ it("two runs of an assembly read only their own speakers' tracks", async () => {
 });
 
 it('warns of channels that cancel each other out, but not of quiet recordings', () => {
-  const hint = /its 2 channels is very quiet.*opposite phase.*send one of them alone\.$/;
+  const hint = /its 2 channels is very quiet.*opposite phase.*send a single channel\.$/;
   expect(cancellationHint(2, -127, 'nothing found')).toMatch(hint);
   // Artefacts of Vorbis when two channels cancel each other out.
   expect(cancellationHint(2, -36, 'nothing found')).toMatch(hint);
