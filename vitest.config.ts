@@ -16,10 +16,13 @@ const ISOLATED = globSync(TESTS, { cwd, ignore: '**/node_modules/**' }).filter((
   /^ *(vi\.(mock|resetModules)\(|WebAssembly\.Memory = )/m.test(readFileSync(`${cwd}/${file}`, 'utf8')),
 );
 
-/** Tests that wait for timeouts and heartbeats of 10 to 20 s: `npm run test:e2e` runs them. */
-export const WAITING = [
-  'durable-objects/live-resume.test.ts',
-  'test/contract/{events,slow-senders,slow-servers,webhooks}.test.ts',
+/** Tests that wait for timeouts of 10 to 20 s or start a process for each case: `npm run test:e2e` runs them. */
+export const SLOW = [
+  'client/cli/{deliver,mistakes}.test.ts',
+  'client/deploy/lifecycle.test.ts',
+  'durable-objects/{live-resume,source-copy}.test.ts',
+  'test/contract/{day-output,events,healthz,live-limits,slow-senders,slow-servers,webhooks}.test.ts',
+  'test/workers/isolation.test.ts',
 ];
 
 /** Unit, golden and contract tests run in Node; those that need workerd start the real local service. */
@@ -32,7 +35,7 @@ export default defineConfig({
     maxWorkers: 2,
     projects: [
       // Loading modules and starting services takes longer than most tests: files share both.
-      { extends: true, test: { name: 'shared', include: TESTS, exclude: [...ISOLATED, ...WAITING], isolate: false } },
+      { extends: true, test: { name: 'shared', include: TESTS, exclude: [...ISOLATED, ...SLOW], isolate: false } },
       { extends: true, test: { name: 'isolated', include: ISOLATED } },
     ],
   },

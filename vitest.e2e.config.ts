@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config';
-import { WAITING } from './vitest.config.ts';
+import { SLOW } from './vitest.config.ts';
 
 /** Streams in real time: a busy service refuses them. */
 const REAL_TIME = ['test/e2e/service/live.test.ts', 'test/e2e/service/command-live.test.ts'];
@@ -17,7 +17,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'service',
-          include: ['test/e2e/service/**/*.test.ts', 'src/audio/fuzz.test.ts', ...WAITING],
+          include: ['test/e2e/service/**/*.test.ts', 'src/audio/{fuzz,recording}.test.ts', ...SLOW],
           exclude: REAL_TIME,
           // Files of a worker share a service.
           isolate: false,
