@@ -174,7 +174,7 @@ describe('an engine that fails', () => {
 
   it.each([
     ['is down', 500, [2, 5, 15, 30, 60, 120, 300], 'does not answer'],
-    ['refuses', 401, [2, 5], 'refuses it'],
+    ['refuses', 401, [2, 5], 'rejects the request'],
   ] as const)(
     'permanently and %s costs only the transcript, after growing pauses',
     async (_, status, pauses, reason) => {

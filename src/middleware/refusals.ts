@@ -11,6 +11,9 @@ const OVERLOAD_RETRY_SECONDS = 5;
 
 const UNAVAILABLE_RETRY_SECONDS = 10;
 
+/** Message of a 500. */
+export const INTERNAL_ERROR = 'The service failed; its log has this request id.';
+
 /** Reasons to refuse a request. */
 export type Refusal =
   | { readonly kind: 'invalid'; readonly errors: readonly FieldError[] }
@@ -118,7 +121,7 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       c.header('Retry-After', String(UNAVAILABLE_RETRY_SECONDS));
       return apiError(c, 503, 'The service cannot take jobs now.');
     case 'internal':
-      return apiError(c, 500, 'The service failed; its log has this request id.');
+      return apiError(c, 500, INTERNAL_ERROR);
   }
 }
 

@@ -22,7 +22,7 @@ import { canPay, keyCheck } from '../middleware/access.ts';
 import type { AppContext } from '../middleware/context.ts';
 import { readForm } from '../middleware/form-body.ts';
 import type { Refusal } from '../middleware/refusals.ts';
-import { answerOpenAiError } from '../middleware/refusals.ts';
+import { answerOpenAiError, INTERNAL_ERROR } from '../middleware/refusals.ts';
 import { type Endpoint, endpoint, openAiErrorResponses } from './endpoint.ts';
 import { answerOf, byteStream, eventsOf } from './openai-answers.ts';
 import {
@@ -178,7 +178,7 @@ function streamEvents(c: AppContext, form: TranscriptionForm, run: Transcription
       const fault = await run.end(error).catch((unexpected) => {
         const fields = { requestId: c.get('requestId'), error: String(unexpected) };
         c.get('services').log('error', 'transcription_stream_failed', fields);
-        return new TranscriptionFault(500, 'The service failed; its log has this request id.');
+        return new TranscriptionFault(500, INTERNAL_ERROR);
       });
       await send(fault.body);
     }

@@ -144,17 +144,17 @@ describe('DELETE /v1/jobs/{jobId}', () => {
 describe('cancel and DELETE', () => {
   it('answer 404 for jobs of another account and do not change them', async () => {
     const other = await service.newKey({ account: 'other' });
-    await storeJob(service, { id: 'foreign', status: 'running', accountId: other.accountId });
+    await storeJob(service, { id: 'cancel-foreign', status: 'running', accountId: other.accountId });
     for (const answer of [
-      await cancel('foreign'),
-      await remove('foreign'),
+      await cancel('cancel-foreign'),
+      await remove('cancel-foreign'),
       await cancel('nowhere'),
       await remove('x'),
     ]) {
       expect([answer.status, answer.body.message]).toEqual([404, 'Not found.']);
     }
-    expect((await read('foreign', other.token)).body.status).toBe('running');
-    expect((await remove('foreign', other.token)).status).toBe(204);
+    expect((await read('cancel-foreign', other.token)).body.status).toBe('running');
+    expect((await remove('cancel-foreign', other.token)).status).toBe(204);
   });
 
   it('hide the output from a key without jobs:read', async () => {
