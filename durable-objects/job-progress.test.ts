@@ -1,70 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DiarizeRequest } from '../src/contract/diarize.ts';
-import type { ShardMessage } from '../src/jobs/job-messages.ts';
 import type { JobStore } from '../src/jobs/job-store.ts';
 import { workOf } from '../src/jobs/work-keys.ts';
 import { createJobStore } from '../src/platform/d1/job-rows.ts';
 import { nameOfModels, packOfBuild } from '../src/platform/models-in-use.ts';
-import type { ProgressRpc } from '../src/platform/object-stubs.ts';
 import { startShards } from '../test/helpers/database.ts';
 import { startWorkers } from '../test/helpers/workerd.ts';
+import type { SentMessage, TestedJobProgress } from '../test/workers/tested-objects.ts';
 
 /** The object of a job in workerd, with its own storage, a real database and queues that record messages. */
-const FRONT = `
-import { JobProgress as Real } from './worker.js';
-const machine = Date.now;
-export class JobProgress extends Real {
-  isBroken = false;
-  queues = { areDown: false };
-  sent = [];
-  constructor(state, env) {
-    const recorder = (name) => ({
-      send: async (message) => void this.sent.push({ name, message }),
-      sendBatch: async (requests) => {
-        if (this.queues.areDown) throw new Error('the queue is unavailable');
-        for (const { body, delaySeconds } of requests) this.sent.push({ name, message: body, delaySeconds });
-      },
-    });
-    super(state, { ...env, JOBS: recorder('jobs'), PRIORITY: recorder('priority') });
-  }
-  alarm() {
-    if (this.isBroken) throw new Error('a deployment that is broken');
-    return super.alarm();
-  }
-  async sentSince() { return this.sent.splice(0); }
-  async setQueuesDown(areDown) { this.queues.areDown = areDown; }
-  async alarmAt() { return this.ctx.storage.getAlarm(); }
-  async runAlarm() { await this.alarm(); }
-  async loseAlarm() { await this.ctx.storage.deleteAlarm(); }
-  async breakAlarm() { this.isBroken = true; await this.ctx.storage.setAlarm(machine()); }
-  async setClock(aheadMs) { this.isBroken = false; Date.now = () => machine() + aheadMs; }
-  async loseMemory() { this.ctx.abort(); }
-  async tables() {
-    return this.ctx.storage.sql.exec("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\\\_cf%' ESCAPE '\\\\'").toArray().map(({ name }) => name);
-  }
-}`;
-
-interface Sent {
-  readonly name: 'jobs' | 'priority';
-  readonly message: ShardMessage | { readonly step: 'assemble' };
-  readonly delaySeconds: number;
-}
-
-interface Opened extends ProgressRpc {
-  sentSince(): Promise<Sent[]>;
-  setQueuesDown(areDown: boolean): Promise<void>;
-  alarmAt(): Promise<number | null>;
-  runAlarm(): Promise<void>;
-  loseAlarm(): Promise<void>;
-  /** Makes every later alarm fail. */
-  breakAlarm(): Promise<void>;
-  /** Repairs the alarm and sets the clock of the service ahead. */
-  setClock(aheadMs: number): Promise<void>;
-  /** Resets the object; the call fails. */
-  loseMemory(): Promise<void>;
-  tables(): Promise<string[]>;
-}
 
 const WORK = workOf(nameOfModels(packOfBuild()));
 const TAG = `${WORK}.0`;
@@ -79,17 +24,14 @@ const POLLING = { timeout: 10_000 };
 
 let worker: Awaited<ReturnType<typeof startWorkers>>;
 let store: JobStore;
-let objects: DurableObjectNamespace;
+let objectOf: (jobId: string) => TestedJobProgress;
 beforeAll(async () => {
-  worker = await startWorkers({ jobs: FRONT });
+  worker = await startWorkers({ jobs: 'job-progress-front' });
   store = createJobStore(worker.db);
-  objects = await worker.objects('JOB_PROGRESS');
+  objectOf = await worker.objects<TestedJobProgress>('JOB_PROGRESS');
   await worker.db.prepare(`INSERT INTO accounts (id, name, subscribed, created_at) VALUES ('a', 'a', 1, 0)`).run();
 });
 afterAll(() => worker?.stop());
-
-// The type of the binding does not name the class of its objects.
-const objectOf = (id: string) => objects.get(objects.idFromName(id)) as unknown as Opened;
 
 /** Creates a running job whose recording is being read. */
 async function beginJob() {
@@ -110,14 +52,14 @@ async function ingestedJob(shardCount: number) {
   return { id, object };
 }
 
-const shardsOf = (sent: readonly Sent[]) =>
+const shardsOf = (sent: readonly SentMessage[]) =>
   sent.map(({ message }) => (message.step === 'shard' ? message.shard : message.step));
-const sentSince = async (object: Opened) => shardsOf(await object.sentSince());
+const sentSince = async (object: TestedJobProgress) => shardsOf(await object.sentSince());
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
 const stepOf = async (id: string) =>
   (await store.overdue(Infinity, 100, { jobId: id })).rows.map(({ message }) => message.step);
 /** Starts a shard and reports its part as done. */
-async function analyse(object: Opened, shard: number): Promise<void> {
+async function analyse(object: TestedJobProgress, shard: number): Promise<void> {
   expect((await object.startShard(shard, TAG)).kind).toBe('run');
   expect(await object.partDone(shard, TAG)).toBe(true);
 }
@@ -208,7 +150,7 @@ describe('the shards of a job', () => {
 
 describe('a shard that is lost', () => {
   /** Runs `run` with the clock of the service `ms` ahead. */
-  async function withClockAhead<T>(object: Opened, ms: number, run: () => Promise<T>): Promise<T> {
+  async function withClockAhead<T>(object: TestedJobProgress, ms: number, run: () => Promise<T>): Promise<T> {
     await object.setClock(ms);
     try {
       return await run();
@@ -242,8 +184,8 @@ describe('a shard that is lost', () => {
       ms += MINUTE + SECOND;
       await withClockAhead(object, ms, () => object.runAlarm());
       const [sent] = await object.sentSince();
-      delays.push(sent!.delaySeconds);
-      ms += 1000 * sent!.delaySeconds;
+      delays.push(sent!.delaySeconds!);
+      ms += 1000 * sent!.delaySeconds!;
     }
     expect(delays).toEqual([0, 15, 30, 60, 120]);
   });

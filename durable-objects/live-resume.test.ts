@@ -5,32 +5,12 @@ import { type RunSql, runSqlOn } from '../client/local/database.ts';
 import { END_OF_STREAM, framesOf } from '../test/helpers/live-client.ts';
 import { conversationSamples } from '../test/helpers/voices.ts';
 import { startWorkers } from '../test/helpers/workerd.ts';
+import type { TestedLiveStream } from '../test/workers/tested-objects.ts';
 
 /** Live streams in workerd with the service's models, with and without `resume`. */
-const FRONT = `
-import { LiveStream as Real } from './worker.js';
-export class LiveStream extends Real {
-  async loseMemory() { this.ctx.abort(); }
-  async isConnected() { return this.ctx.getWebSockets().length > 0; }
-  async elapse(ms) {
-    const stream = this.ctx.storage.kv.get('stream');
-    const { dropped } = stream.phase;
-    if (dropped) dropped.at -= ms;
-    this.ctx.storage.kv.put('stream', stream);
-    await this.alarm();
-  }
-}`;
 
 /** Frames are sent in real time. */
 const FRAME_EVERY_MS = 100;
-
-interface Opened {
-  /** Resets the object; the call fails and the connection ends. */
-  loseMemory(): Promise<void>;
-  isConnected(): Promise<boolean>;
-  /** Moves the drop `ms` into the past and runs the alarm. */
-  elapse(ms: number): Promise<void>;
-}
 
 interface Message {
   readonly type: string;
@@ -42,12 +22,12 @@ interface Message {
 let worker: Awaited<ReturnType<typeof startWorkers>>;
 let run: RunSql;
 let key: string;
-let objects: DurableObjectNamespace;
+let objects: (name: string) => TestedLiveStream;
 let frames: Uint8Array<ArrayBuffer>[];
 beforeAll(async () => {
-  worker = await startWorkers({ live: FRONT, hasModels: true, vars: { LIVE_CREDIT_SECONDS: '4' } });
+  worker = await startWorkers({ live: 'live-stream-front', hasModels: true, vars: { LIVE_CREDIT_SECONDS: '4' } });
   run = runSqlOn(worker.db);
-  objects = await worker.objects('LIVE_STREAM');
+  objects = await worker.objects<TestedLiveStream>('LIVE_STREAM');
   const accountId = await ensureAccount(run, { name: 'main', creditSeconds: 1000 }, 0);
   const { signingKey } = worker;
   key = (await createKey(run, { accountId, scopes: ['stream:write'], signingKey }, 0)).token;
@@ -64,8 +44,7 @@ async function openStream(body: object = { resume: true }, token = key) {
   }
   if (answer.status !== 200) throw new Error(await answer.text());
   const { id, url } = (await answer.json()) as { id: string; url: string };
-  // The type of the binding does not name the class of its objects.
-  const object = () => objects.get(objects.idFromName(id)) as unknown as Opened;
+  const object = () => objects(id);
   const status = async () => (await run('SELECT status FROM live_streams WHERE id = ?', id))[0]!.status;
   const billed = () => run('SELECT billed_seconds FROM usage_records WHERE job_id = ?', id);
   const resumeUrl = (token: string) => Object.assign(new URL(url), { search: `?resume=${token}` }).href;

@@ -2,37 +2,22 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createKey, ensureAccount } from '../client/accounts.ts';
 import { type RunSql, runSqlOn } from '../client/local/database.ts';
 import { startWorkers } from '../test/helpers/workerd.ts';
+import type { TestedLiveStream } from '../test/workers/tested-objects.ts';
 
 /**
  * The object of a live stream in workerd with the real Worker, after the platform has given up its alarm.
  */
-const FRONT = `
-import { LiveStream as Real } from './worker.js';
-export class LiveStream extends Real {
-  async loseAlarm() { await this.ctx.storage.deleteAlarm(); }
-  async alarmAt() { return this.ctx.storage.getAlarm(); }
-  async loseMemory() { this.ctx.abort(); }
-  async kept() { return [...this.ctx.storage.kv.list()].map(([key]) => key); }
-}`;
-
-interface Opened {
-  loseAlarm(): Promise<void>;
-  alarmAt(): Promise<number | null>;
-  /** Resets the object; the call fails and the connection ends. */
-  loseMemory(): Promise<void>;
-  kept(): Promise<string[]>;
-}
 
 const HALF_HOUR_MS = 30 * 60_000;
 
 let worker: Awaited<ReturnType<typeof startWorkers>>;
 let run: RunSql;
 let key: string;
-let objects: DurableObjectNamespace;
+let objects: (name: string) => TestedLiveStream;
 beforeAll(async () => {
-  worker = await startWorkers({ live: FRONT, hasModels: true });
+  worker = await startWorkers({ live: 'live-stream-front', hasModels: true });
   run = runSqlOn(worker.db);
-  objects = await worker.objects('LIVE_STREAM');
+  objects = await worker.objects<TestedLiveStream>('LIVE_STREAM');
   const accountId = await ensureAccount(run, { name: 'main', subscribe: true }, 0);
   const { signingKey } = worker;
   key = (await createKey(run, { accountId, scopes: ['stream:write'], signingKey }, 0)).token;
@@ -41,8 +26,7 @@ afterAll(() => worker?.stop());
 
 async function openStream() {
   const { id, url } = (await (await worker.call('POST', '/v1/live', key)).json()) as { id: string; url: string };
-  // The type of the binding does not name the class of its objects.
-  const object = () => objects.get(objects.idFromName(id)) as unknown as Opened;
+  const object = () => objects(id);
   const status = async () => (await run('SELECT status FROM live_streams WHERE id = ?', id))[0]!.status;
   return { id, url, object, status };
 }
@@ -55,13 +39,13 @@ describe('a stream whose object has lost its alarm', () => {
     await object()
       .loseMemory()
       .catch(() => undefined);
-    expect(await object().kept()).toContain('stream');
+    expect(await object().storedKeys()).toContain('stream');
     await worker.sweep();
     expect(await status()).toBe('running');
     await run('UPDATE live_streams SET started_at = started_at - ? WHERE id = ?', HALF_HOUR_MS + 1, id);
     await worker.sweep();
     expect(await status()).toBe('error');
-    expect(await object().kept()).toEqual([]);
+    expect(await object().storedKeys()).toEqual([]);
   });
 
   it('ends with a sweep if no client ever connected', async () => {
@@ -70,7 +54,7 @@ describe('a stream whose object has lost its alarm', () => {
     await run('UPDATE live_streams SET created_at = created_at - ? WHERE id = ?', HALF_HOUR_MS, id);
     await worker.sweep();
     expect(await status()).toBe('error');
-    expect(await object().kept()).toEqual([]);
+    expect(await object().storedKeys()).toEqual([]);
   });
 
   it('continues with a new alarm if its client is connected', async () => {

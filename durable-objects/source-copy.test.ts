@@ -5,38 +5,16 @@ import type { DiarizeRequest } from '../src/contract/diarize.ts';
 import type { JobStore } from '../src/jobs/job-store.ts';
 import { copyKey } from '../src/jobs/work-keys.ts';
 import { createJobStore } from '../src/platform/d1/job-rows.ts';
-import type { CopyRpc } from '../src/platform/object-stubs.ts';
 import { random } from '../test/helpers/audio.ts';
 import { serveRanges, startServer, type TestServer } from '../test/helpers/http-server.ts';
 import type { Handler } from '../test/helpers/sources.ts';
 import { startWorkers } from '../test/helpers/workerd.ts';
+import type { TestedSourceCopy } from '../test/workers/tested-objects.ts';
 
 /**
  * The object that copies a recording, in workerd, with its own storage, a real database, bucket and server. No consumer
  * handles the messages that it sends.
  */
-const FRONT = `
-import { SourceCopy as Real } from './worker.js';
-const machine = Date.now;
-export class SourceCopy extends Real {
-  constructor(state, env) { super(state, { ...env, ALLOW_LOOPBACK: '1' }); }
-  async alarmIn() { const at = await this.ctx.storage.getAlarm(); return at === null ? null : at - machine(); }
-  async runAlarmNow() { await this.ctx.storage.setAlarm(machine()); }
-  async setClockAhead(ms) { Date.now = () => machine() + ms; }
-  async loseMemory() { this.ctx.abort(); }
-  async kept() { return Object.fromEntries(await this.ctx.storage.list()); }
-}`;
-
-interface Opened extends CopyRpc {
-  /** Milliseconds until its alarm; null without one. */
-  alarmIn(): Promise<number | null>;
-  runAlarmNow(): Promise<void>;
-  /** Sets the clock of the service ahead. */
-  setClockAhead(ms: number): Promise<void>;
-  /** Resets the object; the call fails. */
-  loseMemory(): Promise<void>;
-  kept(): Promise<Record<string, unknown>>;
-}
 
 const MIB = 1024 ** 2;
 const MINUTE = 60_000;
@@ -51,14 +29,14 @@ const BYTES = new Uint8Array(12 * MIB + 345).map(() => Math.floor(next() * 256))
 
 let worker: Awaited<ReturnType<typeof startWorkers>>;
 let store: JobStore;
-let objects: DurableObjectNamespace;
+let objectOf: (jobId: string) => TestedSourceCopy;
 let server: TestServer;
 let handler: Handler;
 beforeAll(async () => {
   server = await startServer((request, response) => handler(request, response));
-  worker = await startWorkers({ jobs: FRONT });
+  worker = await startWorkers({ jobs: 'source-copy-front' });
   store = createJobStore(worker.db);
-  objects = await worker.objects('SOURCE_COPY');
+  objectOf = await worker.objects<TestedSourceCopy>('SOURCE_COPY');
   await worker.db
     .prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 1e6, 0)`)
     .run();
@@ -71,9 +49,6 @@ beforeEach(() => {
   server.requests.length = 0;
   handler = (request, response) => serveRanges(request, response, { bytes: BYTES, etag: ETAG });
 });
-
-// The type of the binding does not name the class of its objects.
-const objectOf = (id: string) => objects.get(objects.idFromName(id)) as unknown as Opened;
 
 /** Creates a running job whose recording is being read. */
 async function createRunning(): Promise<string> {
@@ -103,17 +78,17 @@ const isSent = async (id: string) => {
 };
 const uploads = async () => (await worker.bucket.list({ prefix: 'uploads/' })).objects.length;
 
-async function expectCopied(id: string, object: Opened, bytes = BYTES): Promise<void> {
+async function expectCopied(id: string, object: TestedSourceCopy, bytes = BYTES): Promise<void> {
   await expect.poll(() => isSent(id), POLLING).toBe(true);
   expect(Buffer.compare((await copyOf(id))!, bytes)).toBe(0);
-  await expect.poll(() => object.kept(), POLLING).toEqual({});
+  await expect.poll(() => object.stored(), POLLING).toEqual({});
   expect([await object.alarmIn(), await uploads()]).toEqual([null, 0]);
   expect((await store.find(id))?.status).toBe('running');
 }
 
-async function expectFailed(id: string, object: Opened, code: string): Promise<void> {
+async function expectFailed(id: string, object: TestedSourceCopy, code: string): Promise<void> {
   await expect.poll(async () => (await store.find(id))?.error?.code, POLLING).toBe(code);
-  await expect.poll(() => object.kept(), POLLING).toEqual({});
+  await expect.poll(() => object.stored(), POLLING).toEqual({});
   expect([await object.alarmIn(), await copyOf(id), await uploads()]).toEqual([null, null, 0]);
   expect(await store.outboxRow(`${id}/ingest`)).toBeUndefined();
 }
@@ -169,8 +144,12 @@ describe('a copy', () => {
       });
     };
     const { id, object } = await requestCopy();
-    await expect.poll(async () => (await object.kept()).tries, POLLING).toBe(1);
-    expect((await object.kept()).state).toMatchObject({ copiedBytes: PART, sizeBytes: BYTES.length, validator: ETAG });
+    await expect.poll(async () => (await object.stored()).tries, POLLING).toBe(1);
+    expect((await object.stored()).state).toMatchObject({
+      copiedBytes: PART,
+      sizeBytes: BYTES.length,
+      validator: ETAG,
+    });
     // The lease of the message covers the pause before the next try.
     const pauseMs = (await object.alarmIn())!;
     expect(pauseMs).toBeLessThanOrEqual(5000);
@@ -193,7 +172,7 @@ describe('a copy', () => {
       sendMore = () => void response.write(BYTES.subarray(7 * MIB, 8 * MIB));
     };
     const { id, object } = await requestCopy();
-    await expect.poll(async () => (await object.kept()).state, POLLING).toMatchObject({ copiedBytes: PART });
+    await expect.poll(async () => (await object.stored()).state, POLLING).toMatchObject({ copiedBytes: PART });
     await object.setClockAhead(13 * MINUTE);
     try {
       sendMore();
@@ -216,8 +195,8 @@ describe('a copy', () => {
       });
     };
     const { id, object } = await requestCopy();
-    await expect.poll(async () => (await object.kept()).tries, POLLING).toBe(1);
-    expect([(await object.kept()).state, await uploads()]).toEqual([undefined, 0]);
+    await expect.poll(async () => (await object.stored()).tries, POLLING).toBe(1);
+    expect([(await object.stored()).state, await uploads()]).toEqual([undefined, 0]);
     await object.runAlarmNow();
     await expectCopied(id, object, other);
   });
@@ -229,7 +208,7 @@ describe('a copy that is given up', () => {
     const { id, object } = await requestCopy();
     const pauses = [5000, 15_000, 60_000];
     for (const [tries, pauseMs] of pauses.entries()) {
-      await expect.poll(async () => (await object.kept()).tries, POLLING).toBe(tries + 1);
+      await expect.poll(async () => (await object.stored()).tries, POLLING).toBe(tries + 1);
       await expect.poll(() => object.alarmIn(), POLLING).toBeGreaterThan(pauseMs - 4000);
       expect(await object.alarmIn()).toBeLessThanOrEqual(pauseMs);
       expect((await store.find(id))?.status).toBe('running');
@@ -277,7 +256,7 @@ describe('the copy of a job that has ended', () => {
     await end(id);
     const object = objectOf(id);
     await object.request(id, `${server.origin}/a.wav`, GIB);
-    await expect.poll(() => object.kept(), POLLING).toEqual({});
+    await expect.poll(() => object.stored(), POLLING).toEqual({});
     expect([server.requests, await copyOf(id), await object.alarmIn()]).toEqual([[], null, null]);
   });
 
@@ -294,7 +273,7 @@ describe('the copy of a job that has ended', () => {
     const { id, object } = await requestCopy();
     await expect.poll(uploads, POLLING).toBe(1);
     await end(id);
-    await expect.poll(() => object.kept(), POLLING).toEqual({});
+    await expect.poll(() => object.stored(), POLLING).toEqual({});
     await expect.poll(() => isDropped, POLLING).toBe(true);
     expect([await copyOf(id), await uploads(), await object.alarmIn()]).toEqual([null, 0, null]);
     expect(await isSent(id)).toBe(false);

@@ -26,7 +26,17 @@ export async function startTestWorker(
   bindings: Partial<MiniflareOptions> = {},
   modules: readonly WasmModule[] = [],
 ): Promise<Miniflare> {
-  const bundle = await build({
+  const contents = await bundleTestWorker(name);
+  const entry = { type: 'ESModule', path: 'worker.mjs', contents };
+  const options = { cf: false, compatibilityDate: compatibilityDate(), ...bindings, modules: [entry, ...modules] };
+  const workerd = new Miniflare(options as MiniflareOptions);
+  await workerd.ready;
+  return workerd;
+}
+
+/** The code of a Worker of `test/workers`; modules of WebAssembly and the service's Workers stay imports. */
+async function bundleTestWorker(name: string): Promise<string> {
+  const { outputFiles } = await build({
     entryPoints: [join(projectDir, 'test/workers', `${name}.worker.ts`)],
     bundle: true,
     format: 'esm',
@@ -35,20 +45,21 @@ export async function startTestWorker(
     write: false,
     plugins: [
       {
-        name: 'wasm-stays-a-module',
-        setup: (hooks) =>
+        name: 'imports',
+        setup(hooks) {
           hooks.onResolve({ filter: /\.wasm$/ }, ({ path }) => ({
             path: `./${path.split('/').pop()}`,
             external: true,
-          })),
+          }));
+          hooks.onResolve({ filter: /\/src\/(jobs|live)-worker\.ts$/ }, () => ({
+            path: './worker.js',
+            external: true,
+          }));
+        },
       },
     ],
   });
-  const entry = { type: 'ESModule', path: 'worker.mjs', contents: bundle.outputFiles[0].text };
-  const options = { cf: false, compatibilityDate: compatibilityDate(), ...bindings, modules: [entry, ...modules] };
-  const workerd = new Miniflare(options as MiniflareOptions);
-  await workerd.ready;
-  return workerd;
+  return outputFiles[0].text;
 }
 
 /** That of the service: what storage and streams do follows from it. */
@@ -60,12 +71,9 @@ function compatibilityDate(): string {
 const HANDSHAKE = { Upgrade: 'websocket' };
 
 interface WorkerChanges {
-  /**
-   * Part of an ES module in front of the Worker of jobs, `./worker.js`: what it exports takes the place of what that
-   * one exports by the same name, so that a test can look into its objects.
-   */
+  /** A Worker of `test/workers` in front of that of jobs: its exports replace those of the same name. */
   readonly jobs?: string;
-  /** The same in front of the Worker of live streams. */
+  /** The same for the Worker of live streams. */
   readonly live?: string;
   /** The model pack that the Workers are built with. */
   readonly pack?: string;
@@ -89,8 +97,8 @@ export async function startWorkers({
   const signingKey = Buffer.alloc(32).toString('base64');
   const bundled = await bundleWorkers(projectDir, bundleCacheDir(projectDir));
   const fronts = new Map([
-    [JOBS.config, jobs],
-    [LIVE.config, live],
+    [JOBS.config, jobs && (await bundleTestWorker(jobs))],
+    [LIVE.config, live && (await bundleTestWorker(live))],
   ]);
   const options = {
     cf: false,
@@ -132,9 +140,14 @@ export async function startWorkers({
       return webSocket;
     },
     sweep: async () => (await workerd.getWorker()).scheduled({ cron: '*/5 * * * *', scheduledTime: new Date() }),
-    async objects(binding: string) {
+    /**
+     * @returns the stub of an object by its name. After a failed call a new stub is needed. Miniflare's type of a
+     *   binding does not name the class of its objects, so the caller states its methods.
+     */
+    async objects<Methods>(binding: string): Promise<(name: string) => Methods> {
       const bound = bundled.find(({ options: { durableObjects = {} } }) => binding in durableObjects);
-      return (await workerd.getDurableObjectNamespace(binding, bound?.name)) as unknown as DurableObjectNamespace;
+      const namespace = await workerd.getDurableObjectNamespace(binding, bound?.name);
+      return (name) => namespace.get(namespace.idFromName(name)) as unknown as Methods;
     },
     stop: () => workerd.dispose(),
   };

@@ -21,29 +21,9 @@ import type { ProgressRpc } from '../../src/platform/object-stubs.ts';
 import { startShards } from '../helpers/database.ts';
 import { type Storage, startStorage } from '../helpers/storage.ts';
 import { startWorkers } from '../helpers/workerd.ts';
+import type { TestedJobProgress } from '../workers/tested-objects.ts';
 import { MINUTE } from './timeline.ts';
 import { World } from './world.ts';
-
-const FRONT = `
-import { JobProgress as Real } from './worker.js';
-export class JobProgress extends Real {
-  async fireAlarm() { await this.ctx.storage.setAlarm(Date.now()); }
-  async alarmAt() { return this.ctx.storage.getAlarm(); }
-  async evict() { this.ctx.abort(); }
-  async rows() {
-    const { sql } = this.ctx.storage;
-    const names = sql.exec("SELECT name FROM sqlite_master WHERE type = 'table'").toArray().map(({ name }) => name);
-    const ours = names.filter((name) => !name.startsWith('_cf'));
-    return ours.flatMap((name) => sql.exec('SELECT * FROM "' + name + '"').toArray()).length;
-  }
-}`;
-
-interface Real extends ProgressRpc {
-  fireAlarm(): Promise<void>;
-  alarmAt(): Promise<number | null>;
-  evict(): Promise<void>;
-  rows(): Promise<number>;
-}
 
 /** A job's Durable Object, real or simulated. */
 interface Subject {
@@ -65,16 +45,15 @@ const POLL = { timeout: 10_000 };
 let worker: Awaited<ReturnType<typeof startWorkers>>;
 let storage: Storage;
 beforeAll(async () => {
-  [worker, storage] = await Promise.all([startWorkers({ jobs: FRONT }), startStorage()]);
+  [worker, storage] = await Promise.all([startWorkers({ jobs: 'job-progress-front' }), startStorage()]);
 });
 afterAll(async () => {
   await storage?.stop();
   await worker?.stop();
 });
 async function real(): Promise<Subject> {
-  const namespace = await worker.objects('JOB_PROGRESS');
-  // The binding's type does not name the class. A stub cannot be used after a failed call.
-  const object = () => namespace.get(namespace.idFromName(ID)) as unknown as Real;
+  const objects = await worker.objects<TestedJobProgress>('JOB_PROGRESS');
+  const object = () => objects(ID);
   return {
     db: worker.db,
     now: () => Date.now(),
@@ -82,7 +61,7 @@ async function real(): Promise<Subject> {
     fireAlarm: () => object().fireAlarm(),
     evict: () =>
       object()
-        .evict()
+        .loseMemory()
         .catch(() => undefined),
     hasStorage: async () => (await object().rows()) > 0 || (await object().alarmAt()) !== null,
     alarmAt: () => object().alarmAt(),

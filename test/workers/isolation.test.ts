@@ -5,33 +5,19 @@ import { runSqlOn } from '../../client/local/database.ts';
 import { END_OF_STREAM, framesOf, type Received, turnFaults } from '../helpers/live-client.ts';
 import { conversationSamples } from '../helpers/voices.ts';
 import { startWorkers } from '../helpers/workerd.ts';
+import type { TestedJobProgress } from './tested-objects.ts';
 
 /**
  * Breaks the isolate of batch jobs, as an exceeded memory limit would: every later call fails. Local workerd has no
  * memory limit that a test could exceed.
  */
-const FRONT = `
-import { JobProgress as Real } from './worker.js';
-export class JobProgress extends Real {
-  async breakIsolate() {
-    const fail = () => { throw new RangeError('out of memory'); };
-    Date.now = fail;
-    Math.exp = fail;
-    for (const name of ['subarray', 'set', 'fill']) Float32Array.prototype[name] = fail;
-  }
-}`;
 
 /** Faster than real time, but slow enough for a busy machine. */
 const FRAME_EVERY_MS = 60;
 
-interface BreakableObject {
-  begin(jobId: string, tag: string): Promise<void>;
-  breakIsolate(): Promise<void>;
-}
-
 let workers: Awaited<ReturnType<typeof startWorkers>>;
 beforeAll(async () => {
-  workers = await startWorkers({ jobs: FRONT, hasModels: true });
+  workers = await startWorkers({ jobs: 'job-progress-front', hasModels: true });
 });
 afterAll(() => workers?.stop());
 
@@ -56,8 +42,7 @@ it('a live stream and requests continue while the isolate of batch jobs fails at
   const frames = framesOf((await conversationSamples()).subarray(0, 16_000 * 14));
   await send(frames.slice(0, 80));
   await expect.poll(starts, { timeout: 20_000 }).toBeGreaterThan(0);
-  const namespace = await workers.objects('JOB_PROGRESS');
-  const object = (name: string) => namespace.get(namespace.idFromName(name)) as unknown as BreakableObject;
+  const object = await workers.objects<TestedJobProgress>('JOB_PROGRESS');
   await object('one').begin('one', 'tag');
   await object('one').breakIsolate();
   await expect(object('another').begin('another', 'tag')).rejects.toThrow();
