@@ -28,8 +28,18 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: 'isolated',
+          // They replace modules, or count the calls of a whole process.
+          include: ['test/sim/crash.test.ts', 'src/jobs/ingest.test.ts'],
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: 'alone',
-          include: ['test/e2e/*.test.ts', ...REAL_TIME, 'test/sim/crash.test.ts', 'src/jobs/ingest.test.ts'],
+          include: ['test/e2e/*.test.ts', ...REAL_TIME],
           // One at a time: they load the machine.
           fileParallelism: false,
           sequence: { groupOrder: 1 },

@@ -161,7 +161,7 @@ describe('the local service', () => {
     expect(refused.stderr).toMatch(
       new RegExp(
         '^rollcall is starting …\n' +
-          `rollcall: Port ${port} on 127\\.0\\.0\\.1 is taken.*variable PORT, for example 8788\\.\\n$`,
+          `rollcall: Port ${port} on 127\\.0\\.0\\.1 is in use.*variable PORT, for example 8788\\.\\n$`,
       ),
     );
 
