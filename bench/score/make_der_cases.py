@@ -2,6 +2,7 @@
 
 Usage: python bench/score/make_der_cases.py   (needs pyannote.metrics and pyannote.core; fixed seed)
 """
+
 import json
 import pathlib
 import random
@@ -68,7 +69,5 @@ for reference, hypothesis in pairs:
 path = pathlib.Path(__file__).with_name("der_cases.json")
 body = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
 made_by = f"pyannote.metrics {pyannote.metrics.__version__}, pyannote.core {pyannote.core.__version__}"
-path.write_text(
-    f'{{"madeBy":{json.dumps(made_by)},"pooledDer":{abs(metric):.9f},"cases":[\n{body}\n]}}\n'
-)
+path.write_text(f'{{"madeBy":{json.dumps(made_by)},"pooledDer":{abs(metric):.9f},"cases":[\n{body}\n]}}\n')
 print(len(cases), "cases", made_by, path.stat().st_size, "bytes")

@@ -13,8 +13,10 @@ RATE_HZ = 16_000
 # No playlists: FFmpeg would open the addresses that they name.
 OPTIONS = {"format_whitelist": "wav,w64,aiff,caf,mp3,flac,ogg,mov,mp4,m4a,matroska,webm,aac,amr"}
 
+
 def refusal(message: str, param: str) -> HTTPException:
     return HTTPException(400, {"message": message, "param": param})
+
 
 def decode(file, max_seconds: int) -> np.ndarray:
     """16 kHz mono samples from -1 to 1 of any audio file that FFmpeg reads."""
@@ -34,6 +36,7 @@ def decode(file, max_seconds: int) -> np.ndarray:
     parts += resampler.resample(None)
     return np.concatenate([part.to_ndarray()[0] for part in parts]).astype(np.float32) / 32768
 
+
 class Whisper:
     max_seconds = 7200
 
@@ -43,12 +46,18 @@ class Whisper:
 
     def transcribe(self, samples: np.ndarray, language: str | None) -> dict:
         ctranslate2.set_random_seed(0)
-        found, info = self.model.transcribe(samples, language=language, word_timestamps=True, vad_filter=True,
-                                            condition_on_previous_text=False)
+        found, info = self.model.transcribe(
+            samples, language=language, word_timestamps=True, vad_filter=True, condition_on_previous_text=False
+        )
         segments = list(found)
         words = [timed("word", word.word, word.start, word.end) for each in segments for word in each.words or []]
-        return {"text": "".join(segment.text for segment in segments).strip(), "language": info.language,
-                "segments": [timed("text", each.text, each.start, each.end) for each in segments], "words": words}
+        return {
+            "text": "".join(segment.text for segment in segments).strip(),
+            "language": info.language,
+            "segments": [timed("text", each.text, each.start, each.end) for each in segments],
+            "words": words,
+        }
+
 
 class Parakeet:
     max_seconds = 300  # the memory of its attention grows with the square of the length
@@ -73,6 +82,7 @@ class Parakeet:
             word["end"] = min(word["end"], following["start"])
         segments = [timed("text", found.text, words[0]["start"], words[-1]["end"])] if words else []
         return {"text": found.text.strip(), "language": language or "und", "segments": segments, "words": words}
+
 
 def timed(key: str, text: str, start: float, end: float) -> dict:
     return {key: text.strip(), "start": round(float(start), 3), "end": round(float(end), 3)}

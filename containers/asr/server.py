@@ -18,6 +18,7 @@ MAX_BODY_BYTES = 25 * 1024 * 1024 + 64 * 1024  # OpenAI's limit of a file, and t
 MAX_WAITING = 16
 app = FastAPI(title="rollcall-asr", docs_url=None, redoc_url=None)
 
+
 class Model:
     """An engine that is loaded at its first use and runs one request at a time."""
 
@@ -56,11 +57,13 @@ class Model:
         finally:
             self.requests -= 1
 
+
 MODELS = (
     Model("parakeet", Parakeet, ("asr-tdt-0.6b-v3", "parakeet-tdt-0.6b-v3")),
     Model("whisper", Whisper, ("asr-large-v3-turbo", "faster-whisper-large-v3-turbo", "whisper-1")),
 )
 BY_ID = {id: model for model in MODELS for id in model.ids}
+
 
 @app.exception_handler(HTTPException)
 @app.exception_handler(RequestValidationError)
@@ -74,6 +77,7 @@ async def describe(_: Request | None, fault: HTTPException | RequestValidationEr
     error = {"type": kind, "param": None, "code": None} | detail
     return JSONResponse({"error": error}, fault.status_code, fault.headers)
 
+
 async def bounded(scope, receive, send) -> None:
     """The application for bodies of a known length within the limit."""
     length = int(dict(scope.get("headers", ())).get(b"content-length", -1 if scope.get("method") == "POST" else 0))
@@ -82,17 +86,23 @@ async def bounded(scope, receive, send) -> None:
     refused = (411, "The request needs a Content-Length.") if length < 0 else (413, "The file is larger than 25 MB.")
     await (await describe(None, HTTPException(*refused)))(scope, receive, send)
 
+
 @app.get("/healthz")
 async def health():
     return {"status": "ok"}
+
 
 @app.get("/v1/models")
 async def models():
     return {"object": "list", "data": [{"id": id, "object": "model", "created": 0, "owned_by": ""} for id in BY_ID]}
 
+
 @app.post("/v1/audio/transcriptions")
 async def transcribe(
-    request: Request, file: UploadFile, model: Annotated[str, Form()], language: Annotated[str | None, Form()] = None,
+    request: Request,
+    file: UploadFile,
+    model: Annotated[str, Form()],
+    language: Annotated[str | None, Form()] = None,
     response_format: Annotated[Literal["json", "text", "verbose_json"], Form()] = "json",
 ):
     if model not in BY_ID:
@@ -101,6 +111,7 @@ async def transcribe(
     if response_format == "text":
         return PlainTextResponse(f"{found['text']}\n")
     return found if response_format == "verbose_json" else {"text": found["text"]}
+
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -117,6 +128,7 @@ async def main() -> None:
         if model.name in options.preload:
             await model.load(wait_seconds=None)
     await uvicorn.Server(uvicorn.Config(bounded, options.host, options.port, timeout_graceful_shutdown=5)).serve()
+
 
 if __name__ == "__main__":
     asyncio.run(main())

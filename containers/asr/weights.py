@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 CHUNK_BYTES = 1 << 20
 
+
 def folder_of(name: str, pins: Path = Path(__file__).with_name("weights.json")) -> Path:
     """The folder with the weights of a model. Downloads missing files."""
     pin = json.loads(pins.read_text())[name]
@@ -22,11 +23,13 @@ def folder_of(name: str, pins: Path = Path(__file__).with_name("weights.json")) 
             download(f"{source}/{file}", folder / file, **expected)
     return folder
 
+
 def is_intact(path: Path, bytes: int, sha256: str) -> bool:
     if not path.is_file() or path.stat().st_size != bytes:
         return False
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest() == sha256
+
 
 def download(url: str, target: Path, bytes: int, sha256: str) -> None:
     """Downloads a file. An interrupted download leaves a `.part` file, from which the next one resumes."""

@@ -81,12 +81,7 @@ it('opens no stream if the models are too slow for live streams', async () => {
 });
 
 it('opens no stream while running streams lag, and answers with Retry-After', async () => {
-  const live = `
-    import { LiveStream as Real } from './worker.js';
-    export class LiveStream extends Real {
-      async open() { return false; }
-    }`;
-  const { open, streams } = await opening({ live });
+  const { open, streams } = await opening({ live: 'lagging-stream-front' });
   const refused = await open();
   expect(refused.status).toBe(503);
   expect(Number(refused.headers.get('Retry-After'))).toBeGreaterThan(0);
@@ -94,12 +89,7 @@ it('opens no stream while running streams lag, and answers with Retry-After', as
 });
 
 it('answers with the refusal even if discarding the refused stream fails', async () => {
-  const live = `
-    import { LiveStream as Real } from './worker.js';
-    export class LiveStream extends Real {
-      async discard() { throw new Error('the object is overloaded'); }
-    }`;
-  const { open, streams } = await opening({ live });
+  const { open, streams } = await opening({ live: 'undiscardable-stream-front' });
   for (let stream = 0; stream < MAX_OPEN_STREAMS; stream++) expect((await open()).status).toBe(200);
   const refused = await open();
   expect(refused.status).toBe(429);

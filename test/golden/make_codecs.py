@@ -6,6 +6,7 @@ The recordings are synthetic: two detuned harmonic tones, one a channel, with a 
 channels; for MP3 without the removal of the encoder's delay, as the decoder gives them packet by packet. `codec_*.f32` holds
 float32 little endian; FLAC being lossless, its expectation comes from the samples that were coded.
 """
+
 import json
 import subprocess
 import tempfile
@@ -39,8 +40,27 @@ def write_wav(path: Path, samples: np.ndarray, rate: int, bits: int) -> None:
         integers.astype("<i2").tofile(raw)
     else:
         integers.astype("<i4").view(np.uint8).reshape(-1, 4)[:, :3].tofile(raw)
-    run("ffmpeg", "-v", "error", "-y", "-fflags", "+bitexact", "-f", f"s{bits}le", "-ar", str(rate), "-ac", str(samples.shape[1]), "-i", str(raw),
-        "-c:a", f"pcm_s{bits}le", "-fflags", "+bitexact", str(path))
+    run(
+        "ffmpeg",
+        "-v",
+        "error",
+        "-y",
+        "-fflags",
+        "+bitexact",
+        "-f",
+        f"s{bits}le",
+        "-ar",
+        str(rate),
+        "-ac",
+        str(samples.shape[1]),
+        "-i",
+        str(raw),
+        "-c:a",
+        f"pcm_s{bits}le",
+        "-fflags",
+        "+bitexact",
+        str(path),
+    )
 
 
 def packets(path: Path) -> list[list[int]]:
@@ -50,7 +70,9 @@ def packets(path: Path) -> list[list[int]]:
 
 
 def decoded(path: Path, channels: int) -> np.ndarray:
-    raw = run("ffmpeg", "-v", "error", "-flags2", "+skip_manual", "-i", str(path), "-f", "f32le", "-c:a", "pcm_f32le", "-")
+    raw = run(
+        "ffmpeg", "-v", "error", "-flags2", "+skip_manual", "-i", str(path), "-f", "f32le", "-c:a", "pcm_f32le", "-"
+    )
     return np.frombuffer(raw, "<f4").reshape(-1, channels).astype(np.float64).mean(1).astype("<f4")
 
 
@@ -70,15 +92,39 @@ def main() -> None:
             else:
                 expected = decoded(path, channels)
             expected.tofile(path.with_suffix(".f32"))
-            case = {"file": name, "expected": path.with_suffix(".f32").name, "codec": codec, "sampleRateHz": rate, "channels": channels,
-                    "packets": packets(path)}
+            case = {
+                "file": name,
+                "expected": path.with_suffix(".f32").name,
+                "codec": codec,
+                "sampleRateHz": rate,
+                "channels": channels,
+                "packets": packets(path),
+            }
             if codec == "flac":
                 case["extraDataHex"] = path.read_bytes()[8:42].hex()
             cases.append(case)
 
-        add("codec_mp3_cbr_stereo.mp3", "mp3", 44100, 2, 0.3, 16, "lame", "--quiet", "-b", "128", "-m", "j", "IN", "OUT")
+        add(
+            "codec_mp3_cbr_stereo.mp3", "mp3", 44100, 2, 0.3, 16, "lame", "--quiet", "-b", "128", "-m", "j", "IN", "OUT"
+        )
         add("codec_mp3_vbr_mono.mp3", "mp3", 22050, 1, 0.5, 16, "lame", "--quiet", "-V", "4", "IN", "OUT")
-        add("codec_flac_16_stereo.flac", "flac", 44100, 2, 0.25, 16, "flac", "--silent", "-f", "-5", "-b", "4096", "-o", "OUT", "IN")
+        add(
+            "codec_flac_16_stereo.flac",
+            "flac",
+            44100,
+            2,
+            0.25,
+            16,
+            "flac",
+            "--silent",
+            "-f",
+            "-5",
+            "-b",
+            "4096",
+            "-o",
+            "OUT",
+            "IN",
+        )
         add("codec_flac_24_mono.flac", "flac", 48000, 1, 0.1, 24, "flac", "--silent", "-f", "-8", "-o", "OUT", "IN")
 
     (OUT / "codec_cases.json").write_text(json.dumps(cases) + "\n")

@@ -5,6 +5,7 @@
 The signal (1 s at 16 kHz, stored as int16) has what a filterbank can get wrong: digital silence, a constant offset, faint hiss,
 harmonics that move like a voice's, full-scale noise, a click.
 """
+
 from pathlib import Path
 
 import kaldi_native_fbank as knf

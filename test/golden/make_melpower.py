@@ -4,6 +4,7 @@
 
 The bands are those of training/segmentation/frontend.py, which the network was trained on.
 """
+
 import sys
 from pathlib import Path
 

@@ -5,6 +5,7 @@
 powerset, aggregation, speaker counts, reconstruction, turns and VBx by pyannote.audio, hierarchical clustering and assignment by
 scipy. The inputs are drawn with a fixed seed; nothing here is speech.
 """
+
 import json
 from pathlib import Path
 
@@ -86,9 +87,7 @@ def clustering() -> dict:
     points = points.astype(np.float32)
     save("points", points)
     result = {}
-    for method, metric, thresholds in (
-        ("average", "cosine", (0.3, 0.5, 0.7)),
-    ):
+    for method, metric, thresholds in (("average", "cosine", (0.3, 0.5, 0.7)),):
         tree = linkage(pdist(points.astype(np.float64), metric), method)
         result[method] = {
             "heights": tree[:, 2].round(9).tolist(),
@@ -110,7 +109,9 @@ def vbx() -> dict:
     result = {"initial": initial.tolist(), "cases": []}
     for fa, fb in ((0.07, 0.8), (0.3, 2.0)):
         gamma, pi = cluster_vbx(initial, features, phi, Fa=fa, Fb=fb, maxIters=20)
-        result["cases"].append({"fa": fa, "fb": fb, "gamma": gamma.round(12).ravel().tolist(), "pi": pi.round(12).tolist()})
+        result["cases"].append(
+            {"fa": fa, "fb": fb, "gamma": gamma.round(12).ravel().tolist(), "pi": pi.round(12).tolist()}
+        )
     return result
 
 

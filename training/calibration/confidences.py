@@ -32,7 +32,9 @@ def fit(counts: np.ndarray) -> tuple[float, float]:
 
     def loss(p: np.ndarray) -> float:
         logits = p[0] * x + p[1]
-        return float((counts[:, 0] * np.logaddexp(0, logits) + counts[:, 1] * np.logaddexp(0, -logits)).sum() / counts.sum())
+        return float(
+            (counts[:, 0] * np.logaddexp(0, logits) + counts[:, 1] * np.logaddexp(0, -logits)).sum() / counts.sum()
+        )
 
     slope, offset = minimize(loss, [1.0, 0.0], method="Nelder-Mead", options=dict(xatol=1e-5, fatol=1e-9)).x
     return float(slope), float(offset)
@@ -43,7 +45,12 @@ def bins_of(counts: np.ndarray, percent: np.ndarray) -> list[tuple[float, float,
     tenth, all_of = np.minimum(percent // 10, 9).astype(int), counts.sum(1)
     rows = [tenth == b for b in range(10) if all_of[tenth == b].sum()]
     return [
-        ((percent[row] * all_of[row]).sum() / all_of[row].sum(), 100 * counts[row, 1].sum() / all_of[row].sum(), all_of[row].sum() / all_of.sum()) for row in rows
+        (
+            (percent[row] * all_of[row]).sum() / all_of[row].sum(),
+            100 * counts[row, 1].sum() / all_of[row].sum(),
+            all_of[row].sum() / all_of.sum(),
+        )
+        for row in rows
     ]
 
 
@@ -66,7 +73,9 @@ def draw(sets: dict[str, dict[str, np.ndarray]], path: str) -> None:
         axes.plot([0, 100], [0, 100], color="0.7", linewidth=1)
         for folder, counts in sets.items():
             confidence, right, share = map(np.array, zip(*bins_of(counts[of], PERCENT)))
-            (drawn,) = axes.plot(confidence, right, linewidth=1, label=f"{Path(folder).name}: {counts[of].sum():,} {of}")
+            (drawn,) = axes.plot(
+                confidence, right, linewidth=1, label=f"{Path(folder).name}: {counts[of].sum():,} {of}"
+            )
             axes.scatter(confidence, right, s=4 + 150 * share, color=drawn.get_color(), alpha=0.6, linewidths=0)
         axes.set(xlabel=f"confidence of {of}", xlim=(0, 100), ylim=(0, 102), title=of)
         axes.legend(fontsize=7, loc="upper left", frameon=False)
@@ -82,7 +91,10 @@ def main() -> None:
     parser.add_argument("--plot", metavar="SVG")
     args = parser.parse_args()
     stored = json.loads(args.counts.read_text())
-    sets = {one["folder"]: {of: np.array(one[of], float).astype(int) for of in ("frames", "turns")} for one in stored["sets"]}
+    sets = {
+        one["folder"]: {of: np.array(one[of], float).astype(int) for of in ("frames", "turns")}
+        for one in stored["sets"]
+    }
     if args.fit and args.fit not in sets:
         parser.error(f"{args.fit} is none of {', '.join(sets)}")
     slope, offset = fit(sets[args.fit]["frames"]) if args.fit else (1.0, 0.0)
@@ -93,7 +105,9 @@ def main() -> None:
             print(f"    fitted again: frames {line(counts['frames'], again)}")
     if args.fit:
         before = stored["confidence"]
-        print(f"slope {slope * before['slope']:.3f} offset {slope * before['offset'] + offset:.3f} (before {before['slope']} and {before['offset']})")
+        print(
+            f"slope {slope * before['slope']:.3f} offset {slope * before['offset'] + offset:.3f} (before {before['slope']} and {before['offset']})"
+        )
     if args.plot:
         draw(sets, args.plot)
 

@@ -30,7 +30,9 @@ def plans(first_seed, speakers, lengths):
         seconds = int(rng.choice(lengths))
         kind = str(rng.choice(["meeting", "phone"] if count == 1 else ["meeting", "phone", "dialogue"]))
         side = "sitting" if index % 2 else "check"
-        found.append(Plan(f"{first_seed + index}_{kind}_{seconds}s_{count}spk", side, seconds, count, kind, first_seed + index))
+        found.append(
+            Plan(f"{first_seed + index}_{kind}_{seconds}s_{count}spk", side, seconds, count, kind, first_seed + index)
+        )
     return found
 
 

@@ -67,7 +67,9 @@ def longest_sitting(row, segments):
     """Segments of a voice's longest sitting: with one microphone, in one room, on one day."""
     if not row["set"].startswith("cv"):
         return segments
-    numbered = sorted((int(re.search(r"(\d+)\D*$", segment["source_clip"])[1]), index) for index, segment in enumerate(segments))
+    numbered = sorted(
+        (int(re.search(r"(\d+)\D*$", segment["source_clip"])[1]), index) for index, segment in enumerate(segments)
+    )
     sittings, last = [], None
     for number, index in numbered:
         if last is None or number - last > SITTING_STEP:
@@ -87,7 +89,11 @@ class Voice:
         self.runs = []
         for start, end in map(frames_of, segments):
             self.runs += [(start + a, start + b) for a, b in speech_runs(self.samples[start * FRAME : end * FRAME])]
-        source = self.samples if whole else np.concatenate([self.samples[a * FRAME : b * FRAME] for a, b in map(frames_of, segments)])
+        source = (
+            self.samples
+            if whole
+            else np.concatenate([self.samples[a * FRAME : b * FRAME] for a, b in map(frames_of, segments)])
+        )
         windows = np.lib.stride_tricks.sliding_window_view(source, 512)[::256] * np.hanning(512)
         power = np.abs(np.fft.rfft(windows, axis=1)) ** 2
         energy = power.sum(1)

@@ -36,7 +36,9 @@ def _bank() -> np.ndarray:
 
 
 _BANK = _bank()
-_WINDOW = (0.54 - 0.46 * np.cos(2 * np.pi * np.arange(FRAME_LENGTH_SAMPLES) / (FRAME_LENGTH_SAMPLES - 1))).astype(np.float32)
+_WINDOW = (0.54 - 0.46 * np.cos(2 * np.pi * np.arange(FRAME_LENGTH_SAMPLES) / (FRAME_LENGTH_SAMPLES - 1))).astype(
+    np.float32
+)
 
 
 def log_mels(samples: np.ndarray) -> np.ndarray:

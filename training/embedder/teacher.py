@@ -100,10 +100,7 @@ class _DenseLayer(nn.Module):
 class _DenseBlock(nn.ModuleDict):
     def __init__(self, layers: int, channels: int, growth: int, bottleneck: int, dilation: int):
         super().__init__(
-            {
-                f"tdnnd{i + 1}": _DenseLayer(channels + i * growth, growth, bottleneck, dilation)
-                for i in range(layers)
-            }
+            {f"tdnnd{i + 1}": _DenseLayer(channels + i * growth, growth, bottleneck, dilation) for i in range(layers)}
         )
 
     def forward(self, x):

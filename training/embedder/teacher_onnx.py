@@ -1,6 +1,6 @@
 """Write CAM++ as one file in floating point, in sherpa-onnx's form, for the comparison of `npm run bench`.
 
-    python -m embedder.teacher_onnx --teacher FOLDER --out campplus.onnx
+python -m embedder.teacher_onnx --teacher FOLDER --out campplus.onnx
 """
 
 from __future__ import annotations

@@ -55,7 +55,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--teacher", type=Path, required=True)
-    parser.add_argument("--steps", type=int, required=True, help="length of the schedule, with --resume counted from the first step")
+    parser.add_argument(
+        "--steps", type=int, required=True, help="length of the schedule, with --resume counted from the first step"
+    )
     parser.add_argument("--batch", type=int, default=8, help="stretches of ten seconds a step, or more shorter ones")
     parser.add_argument("--learning-rate", type=float, default=5e-4)
     parser.add_argument("--average", type=float, default=0.999)

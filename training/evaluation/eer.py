@@ -112,11 +112,16 @@ def evaluate(vectors: dict[str, np.ndarray], trials: dict, strangers: dict[str, 
     figures, main, against = {}, [], []
     first = next(iter(vectors))
     for name, pairs in trials["sets"].items():
-        results = {row: scoring.eer(found, voices, pairs, BOOTSTRAP_SEED, strangers.get(row)) for row, found in vectors.items()}
+        results = {
+            row: scoring.eer(found, voices, pairs, BOOTSTRAP_SEED, strangers.get(row)) for row, found in vectors.items()
+        }
         low_high = {row: scoring.interval(draws) for row, (_, draws) in results.items()}
         changes = {row: scoring.interval(draws - results[first][1]) for row, (_, draws) in results.items()}
         counts = f"{len(pairs['same'])} / {len(pairs['different'])}"
-        main.append([name, counts] + [f"{results[row][0]:.1f} ({low_high[row][0]:.1f}–{low_high[row][1]:.1f})" for row in vectors])
+        main.append(
+            [name, counts]
+            + [f"{results[row][0]:.1f} ({low_high[row][0]:.1f}–{low_high[row][1]:.1f})" for row in vectors]
+        )
         against.append(
             [name]
             + [
@@ -133,7 +138,11 @@ def evaluate(vectors: dict[str, np.ndarray], trials: dict, strangers: dict[str, 
             }
             for row in vectors
         }
-    compared = f"Against {first}:\n\n" + table(["trials", *[row for row in vectors if row != first]], against) + "\n\n" if len(vectors) > 1 else ""
+    compared = (
+        f"Against {first}:\n\n" + table(["trials", *[row for row in vectors if row != first]], against) + "\n\n"
+        if len(vectors) > 1
+        else ""
+    )
     return figures, table(["trials", "same / different", *vectors], main), compared
 
 
@@ -144,7 +153,12 @@ def means(figures: dict) -> str:
     for name, states in {"clean": ("clean",), "degraded": ("degraded",), "all": ("clean", "degraded")}.items():
         sets = [values for label, values in figures.items() if label.split(" / ")[0] in states]
         if sets:
-            lines.append([f"{name}, mean of {len(sets)}", *[f"{np.mean([values[row]['eer'] for values in sets]):.1f}" for row in rows]])
+            lines.append(
+                [
+                    f"{name}, mean of {len(sets)}",
+                    *[f"{np.mean([values[row]['eer'] for values in sets]):.1f}" for row in rows],
+                ]
+            )
     return table(["trials", *rows], lines)
 
 

@@ -61,7 +61,9 @@ def session(path: Path) -> onnxruntime.InferenceSession:
 def onnx(path: Path, has_floor: bool) -> Embedder:
     """A model of WeSpeaker signature, `feats` [B, T, 80] -> `embs` [B, D]."""
     model = session(path)
-    return batched(lambda samples: filterbank(samples, has_floor), lambda feats: model.run(["embs"], {"feats": feats})[0])
+    return batched(
+        lambda samples: filterbank(samples, has_floor), lambda feats: model.run(["embs"], {"feats": feats})[0]
+    )
 
 
 def halves(trunk_path: Path, head_path: Path, has_floor: bool) -> Embedder:

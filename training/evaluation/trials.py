@@ -52,7 +52,9 @@ def cut(side: list[tuple[float, float]], seconds: float, offset: float) -> list[
     return pieces
 
 
-def voice_cuts(voice: dict, clips: list[tuple[float, float]], seconds: float, rng: np.random.Generator) -> list[list[dict]]:
+def voice_cuts(
+    voice: dict, clips: list[tuple[float, float]], seconds: float, rng: np.random.Generator
+) -> list[list[dict]]:
     """Segments of the two sides; none if a side is too short."""
     sides = two_sides(clips, rng)
     found: list[list[dict]] = []
@@ -66,7 +68,9 @@ def voice_cuts(voice: dict, clips: list[tuple[float, float]], seconds: float, rn
                 {
                     "source": "voices",
                     "file": voice["file"],
-                    "pieces": cut(side, seconds, rng.uniform(0, total - seconds) if count == 1 else k * (total - seconds)),
+                    "pieces": cut(
+                        side, seconds, rng.uniform(0, total - seconds) if count == 1 else k * (total - seconds)
+                    ),
                     "seconds": seconds,
                     "voice": voice["speaker"],
                     "set": voice["set"],

@@ -38,7 +38,9 @@ class Pairs:
 
 
 def log_odds(scores: np.ndarray, slope: float, offset: float) -> np.ndarray:
-    return np.clip(slope * scores + offset, -12, 12)  # beyond, a pair counts as certain: see src/voiceprint/identification.ts
+    return np.clip(
+        slope * scores + offset, -12, 12
+    )  # beyond, a pair counts as certain: see src/voiceprint/identification.ts
 
 
 def cross_entropy(values: np.ndarray, pairs: Pairs) -> float:

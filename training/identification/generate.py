@@ -95,7 +95,10 @@ def enrolment_recording(corpora: Corpora, person: Person, seed: list[int]) -> np
         if left < 20:
             break
         end = min(end, start + left)
-        pieces += [channel.apply(voice.samples[start * FRAME : end * FRAME], 0)[: (end - start) * FRAME + RATE // 4], np.zeros(PAUSE_FRAMES * FRAME)]
+        pieces += [
+            channel.apply(voice.samples[start * FRAME : end * FRAME], 0)[: (end - start) * FRAME + RATE // 4],
+            np.zeros(PAUSE_FRAMES * FRAME),
+        ]
         length += end - start + PAUSE_FRAMES
     mix = np.concatenate([np.zeros(PAUSE_FRAMES * FRAME), *pieces])
     power = (mix**2).mean() + 1e-9
@@ -118,7 +121,9 @@ def conversation(corpora: Corpora, persons: list[Person], name: str, out: Path, 
     present, absent = order[:count], order[count : count + int(rng.integers(MAX_ABSENT + 1))]
     voices = [Voice(corpora, person.row, person.talk) for person in present]
     voices = [voice for voice in voices if voice.runs]
-    babble = [row for row in rows(corpora.voices / "index.csv") if row["split"] == "train" and float(row["seconds"]) >= 10]
+    babble = [
+        row for row in rows(corpora.voices / "index.csv") if row["split"] == "train" and float(row["seconds"]) >= 10
+    ]
     mix, active = render(corpora, kind, int(rng.choice(SECONDS)), voices, babble, rng)
     write(out, name, mix, active, voices)
     enrolled = [person.row["speaker"] for person in present if rng.random() < ENROLLED_SHARE]
@@ -143,10 +148,12 @@ def main() -> None:
             (out / "prints").mkdir(parents=True, exist_ok=True)
             persons = people(corpora, half, options.seed)
             prints = [
-                pool.submit(enrolment_recording, corpora, person, [options.seed, 2, number, at]) for at, person in enumerate(persons)
+                pool.submit(enrolment_recording, corpora, person, [options.seed, 2, number, at])
+                for at, person in enumerate(persons)
             ]
             trials = [
-                pool.submit(conversation, corpora, persons, f"{at:03d}", out, [options.seed, 3, number, at]) for at in range(count)
+                pool.submit(conversation, corpora, persons, f"{at:03d}", out, [options.seed, 3, number, at])
+                for at in range(count)
             ]
             for person, job in zip(persons, prints):
                 soundfile.write(out / "prints" / f"{person.row['speaker']}.flac", job.result(), RATE)

@@ -47,14 +47,20 @@ def check_one(folder: Path, entry: dict) -> str:
     """Describes the measurements; raises AssertionError on a fault."""
     name, planned = entry["name"], next(plan for plan in PLANS if plan.name == entry["name"])
     for file, digest in entry["sha256"].items():
-        assert hashlib.sha256((folder / file).read_bytes()).hexdigest() == digest, f"{file}: other bytes than in the manifest"
+        assert (
+            hashlib.sha256((folder / file).read_bytes()).hexdigest() == digest
+        ), f"{file}: other bytes than in the manifest"
     samples, rate = soundfile.read(folder / f"{name}.flac", dtype="int16")
-    assert rate == 16000 and samples.ndim == 1 and len(samples) == planned.seconds * rate, f"{name}: not the planned audio"
+    assert (
+        rate == 16000 and samples.ndim == 1 and len(samples) == planned.seconds * rate
+    ), f"{name}: not the planned audio"
     turns = read_rttm(folder / f"{name}.rttm")
     assert all(0 <= start < end <= planned.seconds for start, end, _ in turns), f"{name}: a turn outside the audio"
     names, active = grid(turns, planned.seconds)
     assert len(names) == planned.speakers == len(entry["speakers"]), f"{name}: {len(names)} speakers"
-    assert active.sum(1).min() >= 100 * _SECONDS_OF_SPEECH, f"{name}: a speaker has less than {_SECONDS_OF_SPEECH} s of speech"
+    assert (
+        active.sum(1).min() >= 100 * _SECONDS_OF_SPEECH
+    ), f"{name}: a speaker has less than {_SECONDS_OF_SPEECH} s of speech"
     at_once = active.sum(0)
     overlap = (at_once > 1).sum() / (at_once > 0).sum()
     assert abs(overlap - entry["overlap_share"]) < 0.001 and 0.05 <= overlap <= 0.20, f"{name}: overlap {overlap:.3f}"

@@ -55,7 +55,9 @@ def draw_rooms(condition, count: int, noise: Path, rng: np.random.Generator) -> 
     return [alike[i] for i in rng.permutation(len(alike))[:count]]
 
 
-def render(item: Plan, voices: list[Voice], floor: Floor, noise: Path, rng: np.random.Generator) -> tuple[np.ndarray, dict]:
+def render(
+    item: Plan, voices: list[Voice], floor: Floor, noise: Path, rng: np.random.Generator
+) -> tuple[np.ndarray, dict]:
     """Samples of the meeting and its random parameters."""
     condition, count = item.condition, len(voices)
     target = np.mean([voice.spectrum for voice in voices], 0) + np.cumsum(rng.normal(0, 0.12, 257))
@@ -85,7 +87,10 @@ def render(item: Plan, voices: list[Voice], floor: Floor, noise: Path, rng: np.r
     facts = {
         "spectrum_pull": round(float(pull), 2),
         "noise_db": round(float(noise_db), 1),
-        "rooms": [room and {"file": room.file, "rt60_s": room.rt60_seconds, "distance_m": room.distance_metres} for room in chosen],
+        "rooms": [
+            room and {"file": room.file, "rt60_s": room.rt60_seconds, "distance_m": room.distance_metres}
+            for room in chosen
+        ],
         "levels_db": [round(float(level), 1) for level in levels],
     }
     return mix, facts
@@ -95,7 +100,8 @@ def rttm(name: str, voices: list[Voice], truth: np.ndarray) -> str:
     """Lines in order of time, seconds with three decimals."""
     turns = sorted((start, end, voice.name) for voice, row in zip(voices, truth) for start, end in runs_of(row))
     return "".join(
-        f"SPEAKER {name} 1 {start / 100:.3f} {(end - start) / 100:.3f} <NA> <NA> {who} <NA> <NA>\n" for start, end, who in turns
+        f"SPEAKER {name} 1 {start / 100:.3f} {(end - start) / 100:.3f} <NA> <NA> {who} <NA> <NA>\n"
+        for start, end, who in turns
     )
 
 
@@ -141,7 +147,9 @@ def main() -> None:
     parser.add_argument("--noise", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=20)
-    parser.add_argument("--only", nargs="*", help="names of meetings to make, for a quick test; the manifest then lists only these")
+    parser.add_argument(
+        "--only", nargs="*", help="names of meetings to make, for a quick test; the manifest then lists only these"
+    )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     casts = cast(options.voices, [(item.speakers, item.seconds) for item in PLANS], np.random.default_rng(options.seed))
@@ -151,7 +159,10 @@ def main() -> None:
             continue
         voices = [Voice(options.voices, row, segments) for row, segments in chosen]
         entries.append(make(item, voices, options.noise, options.out, [options.seed, number]))
-        print(f"{item.name}: {item.speakers} speakers, overlap {entries[-1]['overlap_share']:.3f}, {item.label}", flush=True)
+        print(
+            f"{item.name}: {item.speakers} speakers, overlap {entries[-1]['overlap_share']:.3f}, {item.label}",
+            flush=True,
+        )
     manifest = {"seed": options.seed, "meetings": entries}
     (options.out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
     check.check(options.out)

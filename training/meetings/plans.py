@@ -41,7 +41,9 @@ class Plan:
         return self.minutes * 60
 
 
-def _plan(number: int, minutes: int, speakers: int, label: str, condition: Condition, codec: str | None, overlap: float) -> Plan:
+def _plan(
+    number: int, minutes: int, speakers: int, label: str, condition: Condition, codec: str | None, overlap: float
+) -> Plan:
     return Plan(f"gen-{number:02d}", minutes, speakers, label, condition, codec, overlap)
 
 

@@ -69,7 +69,11 @@ class Floor:
         """Short words of others inside a turn."""
         at = start + 60 + int(self.rng.exponential(1 / rate_per_frame))
         while at < end - 60:
-            others = [i for i in range(len(self.voices)) if i != holder and self.short_decks[i] and self.busy_until[i] + 40 < at]
+            others = [
+                i
+                for i in range(len(self.voices))
+                if i != holder and self.short_decks[i] and self.busy_until[i] + 40 < at
+            ]
             if others:
                 speaker = others[int(self.rng.integers(len(others)))]
                 phrase = self.short_decks[speaker].deal(float(self.rng.uniform(20, 80)))

@@ -80,7 +80,14 @@ class Graph:
         largest = np.maximum(np.abs(weight).max(-2, keepdims=True), 1e-12).astype(np.float32) / LARGEST_WEIGHT
         rounded = np.clip(np.rint(weight / largest), -LARGEST_WEIGHT, LARGEST_WEIGHT).astype(np.int8)
         scales = largest if weight.ndim > 2 else largest[0]
-        inputs = [tensor.name, self.constant(rounded), tensor.scale, self.constant(scales), tensor.zero_point, self.constant(np.zeros(scales.shape, np.int8))]
+        inputs = [
+            tensor.name,
+            self.constant(rounded),
+            tensor.scale,
+            self.constant(scales),
+            tensor.zero_point,
+            self.constant(np.zeros(scales.shape, np.int8)),
+        ]
         offset = self.constant(bias.astype(np.float32))
         if weight.ndim == 2:
             return self.op("MatMulIntegerToFloat", [*inputs, offset], CONTRIB)
@@ -88,7 +95,9 @@ class Graph:
         return self.op("Add", [self.op("MatMulIntegerToFloat", inputs, CONTRIB), offset])
 
     def reshape(self, tensor: Eight, shape: list[int]) -> Eight:
-        return Eight(self.op("Reshape", [tensor.name, self.constant(np.array(shape, np.int64))]), tensor.scale, tensor.zero_point)
+        return Eight(
+            self.op("Reshape", [tensor.name, self.constant(np.array(shape, np.int64))]), tensor.scale, tensor.zero_point
+        )
 
     def transpose(self, tensor: Eight, order: list[int]) -> Eight:
         return Eight(self.op("Transpose", [tensor.name], perm=order), tensor.scale, tensor.zero_point)
@@ -106,7 +115,13 @@ class Graph:
     def beside(self, tensors: list[Eight]) -> Eight:
         return Eight(self.op("Concat", [one.name for one in tensors], axis=-1), tensors[0].scale, tensors[0].zero_point)
 
-    def save(self, path: Path, inputs: list[onnx.ValueInfoProto], outputs: list[onnx.ValueInfoProto], properties: dict[str, str]) -> None:
+    def save(
+        self,
+        path: Path,
+        inputs: list[onnx.ValueInfoProto],
+        outputs: list[onnx.ValueInfoProto],
+        properties: dict[str, str],
+    ) -> None:
         weights = [numpy_helper.from_array(value, name) for name, value in self.constants.items()]
         graph = helper.make_graph(self.nodes, "eight_bits", inputs, outputs, weights)
         imports = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]

@@ -105,7 +105,9 @@ class Network:
         normed = graph.op("Add", [graph.op("Mul", [self.normalised(x), gain]), offset])
         weights = [graph.constant(one) for one in (self.kernel(f"{place}.depthwise"), self.bias(f"{place}.depthwise"))]
         channels = graph.op("Transpose", [normed], perm=[0, 2, 1])
-        return graph.op("Transpose", [graph.op("Conv", [channels, *weights], group=WIDTH, pads=[TAPS // 2] * 2)], perm=[0, 2, 1])
+        return graph.op(
+            "Transpose", [graph.op("Conv", [channels, *weights], group=WIDTH, pads=[TAPS // 2] * 2)], perm=[0, 2, 1]
+        )
 
     def attention(self, block: str, x: str) -> str:
         graph = self.graph
@@ -116,21 +118,34 @@ class Network:
         for part, order in enumerate(([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])):
             limits = [graph.constant(np.array([one], np.int64)) for one in (part * WIDTH, (part + 1) * WIDTH, 2)]
             cut = graph.op("Slice", [together, *limits])
-            heads.append(graph.op("Transpose", [graph.op("Reshape", [cut, graph.constant(np.array([0, 0, HEADS, HEAD], np.int64))])], perm=order))
+            heads.append(
+                graph.op(
+                    "Transpose",
+                    [graph.op("Reshape", [cut, graph.constant(np.array([0, 0, HEADS, HEAD], np.int64))])],
+                    perm=order,
+                )
+            )
         weights = graph.op("Softmax", [graph.op("MatMul", heads[:2])], axis=-1)
         mixed = graph.op("Transpose", [graph.op("MatMul", [weights, heads[2]])], perm=[0, 2, 1, 3])
-        return self.linear(f"{block}.attention.out", graph.op("Reshape", [mixed, graph.constant(np.array([0, 0, WIDTH], np.int64))]))
+        return self.linear(
+            f"{block}.attention.out", graph.op("Reshape", [mixed, graph.constant(np.array([0, 0, WIDTH], np.int64))])
+        )
 
     def gru_block(self, place: str, x: str) -> str:
         graph = self.graph
         gain, offset = self.affine(f"{place}.norm")
         # [directions, 3 units, in], [directions, 3 units, units], [directions, 6 units]
-        into, back, bias = (self.stored[name].copy() for name in self.by_name[node_of(f"{place}.gru", "GRU")].input[1:4])
+        into, back, bias = (
+            self.stored[name].copy() for name in self.by_name[node_of(f"{place}.gru", "GRU")].input[1:4]
+        )
         bias[:, : 3 * GRU_UNITS] += into @ offset
         weights = [graph.constant(one) for one in (into * gain, back, bias)]
         frames = graph.op("Transpose", [self.normalised(x)], perm=[1, 0, 2])
         y = graph.op("GRU", [frames, *weights], direction="bidirectional", hidden_size=GRU_UNITS, linear_before_reset=1)
-        rows = graph.op("Reshape", [graph.op("Transpose", [y], perm=[2, 0, 1, 3]), graph.constant(np.array([0, 0, WIDTH], np.int64))])
+        rows = graph.op(
+            "Reshape",
+            [graph.op("Transpose", [y], perm=[2, 0, 1, 3]), graph.constant(np.array([0, 0, WIDTH], np.int64))],
+        )
         return graph.op("Add", [x, rows])
 
     def build(self) -> Graph:
@@ -143,10 +158,22 @@ class Network:
         x = self.convolution("down", pairs)
         for number in range(self.blocks()):
             x = (self.gru_block if number % 2 else self.attention_block)(f"blocks.{number}", x)
-        up = graph.op("Reshape", [self.linear_of_norm("up", "norm", x), graph.constant(np.array([0, -1, SKIP], np.int64))])
+        up = graph.op(
+            "Reshape", [self.linear_of_norm("up", "norm", x), graph.constant(np.array([0, -1, SKIP], np.int64))]
+        )
         # An odd number of frames leaves one without a pair.
-        frames = graph.op("Slice", [graph.op("Shape", [up]), *(graph.constant(np.array([one], np.int64)) for one in (1, 2))])
-        skip = graph.op("Slice", [self.convolution("skip", fine), graph.constant(np.array([0], np.int64)), frames, graph.constant(np.array([1], np.int64))])
+        frames = graph.op(
+            "Slice", [graph.op("Shape", [up]), *(graph.constant(np.array([one], np.int64)) for one in (1, 2))]
+        )
+        skip = graph.op(
+            "Slice",
+            [
+                self.convolution("skip", fine),
+                graph.constant(np.array([0], np.int64)),
+                frames,
+                graph.constant(np.array([1], np.int64)),
+            ],
+        )
         wide = self.into("conv3", graph.op("Add", [up, skip]), "Conv")
         wide = self.convolution("conv3", taps(graph, wide, 3, 3))
         graph.op("LogSoftmax", [self.linear("out", wide)], output="y", axis=-1)

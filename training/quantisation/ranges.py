@@ -15,7 +15,11 @@ from .graph import Range
 def weighted(model: onnx.ModelProto) -> dict[str, str]:
     """The convolutions and products with a weight: name of the node -> name of its input."""
     weights = {one.name for one in model.graph.initializer}
-    return {node.name: node.input[0] for node in model.graph.node if node.op_type in ("Conv", "MatMul") and node.input[1] in weights}
+    return {
+        node.name: node.input[0]
+        for node in model.graph.node
+        if node.op_type in ("Conv", "MatMul") and node.input[1] in weights
+    }
 
 
 def normalised(model: onnx.ModelProto) -> list[str]:

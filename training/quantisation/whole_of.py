@@ -55,10 +55,14 @@ def joined(whole: onnx.ModelProto, network: onnx.ModelProto) -> onnx.ModelProto:
 def check(model: Path, network: Path) -> float:
     """Largest share of the probability that differs from the network's on mel powers of numpy; raises if too large."""
     rng = np.random.default_rng(2)
-    both, alone = (onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]) for path in (model, network))
+    both, alone = (
+        onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]) for path in (model, network)
+    )
     worst = 0.0
     for batch, samples in CHECK_SHAPES:
-        x = (rng.standard_normal((batch, 1, samples)) * 0.1 * np.sin(np.arange(samples) / 3000) + 0.05).astype(np.float32)
+        x = (rng.standard_normal((batch, 1, samples)) * 0.1 * np.sin(np.arange(samples) / 3000) + 0.05).astype(
+            np.float32
+        )
         powers = np.stack([mel_power(one[0]) for one in x]).astype(np.float32)
         got, expected = both.run(None, {"x": x})[0], alone.run(None, {"powers": powers})[0]
         if got.shape != expected.shape:
@@ -77,8 +81,12 @@ def main() -> None:
     args = parser.parse_args()
     onnx.save(joined(onnx.load(args.whole), onnx.load(args.network)), args.target)
     moved = check(args.target, args.network)
-    print(f"{args.target}: {args.target.stat().st_size} bytes, sha256 {hashlib.sha256(args.target.read_bytes()).hexdigest()}")
-    print(f"in one piece and in two: at most {100 * moved:.4f} % of the probability moved, over {len(CHECK_SHAPES)} shapes")
+    print(
+        f"{args.target}: {args.target.stat().st_size} bytes, sha256 {hashlib.sha256(args.target.read_bytes()).hexdigest()}"
+    )
+    print(
+        f"in one piece and in two: at most {100 * moved:.4f} % of the probability moved, over {len(CHECK_SHAPES)} shapes"
+    )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,14 @@ import numpy as np
 from .frontend import BANDS, mel_power
 from .labels import runs
 
-SET_WEIGHT = {"gsc": 0.35, "alnum-accents": 0.3, "arabic-sc": 0.4, "msc-malayalam": 0.6, "vctk-vits-tts": 0.6, "speechocean762": 0.8}
+SET_WEIGHT = {
+    "gsc": 0.35,
+    "alnum-accents": 0.3,
+    "arabic-sc": 0.4,
+    "msc-malayalam": 0.6,
+    "vctk-vits-tts": 0.6,
+    "speechocean762": 0.8,
+}
 """Relative frequency of sets; lower for single words, spellings, few texts or synthetic voices."""
 
 MIN_ISLAND_FRAMES = 12
@@ -58,9 +65,14 @@ class VoiceBank:
     def __init__(self, work: Path, split: str, rng: np.random.Generator):
         self.rng = rng
         items = json.loads((work / "mels.json").read_text())
-        sizes = {"mels.f16": 2 * BANDS * sum(len(item["rows"]) * item["frames"] for item in items), "mels.labels.u8": sum(item["frames"] for item in items)}
+        sizes = {
+            "mels.f16": 2 * BANDS * sum(len(item["rows"]) * item["frames"] for item in items),
+            "mels.labels.u8": sum(item["frames"] for item in items),
+        }
         if any((work / name).stat().st_size != size for name, size in sizes.items()):
-            raise ValueError(f"{work}: mels.f16 and mels.labels.u8 are not those of mels.json, run segmentation.prepare_mels again")
+            raise ValueError(
+                f"{work}: mels.f16 and mels.labels.u8 are not those of mels.json, run segmentation.prepare_mels again"
+            )
         self.mels = np.memmap(work / "mels.f16", "f2", "r").reshape(-1, BANDS)
         labels = np.fromfile(work / "mels.labels.u8", "u1")
         self.entries: list[Entry] = []
@@ -75,7 +87,18 @@ class VoiceBank:
                     if b - a >= MIN_ISLAND_FRAMES:
                         islands.append((a, b, clip))
             if sum(b - a for a, b, _ in islands) >= MIN_VOICE_FRAMES:
-                self.entries.append(Entry(item["speaker"], item["set"], item["rows"], own, item["frames"], islands, item["clips"], item.get("sample_offset")))
+                self.entries.append(
+                    Entry(
+                        item["speaker"],
+                        item["set"],
+                        item["rows"],
+                        own,
+                        item["frames"],
+                        islands,
+                        item["clips"],
+                        item.get("sample_offset"),
+                    )
+                )
         seconds = np.array([sum(b - a for a, b, _ in e.islands) / 100 for e in self.entries])
         weight = np.minimum(20, seconds) ** 0.5 * np.array([SET_WEIGHT.get(e.set, 1.0) for e in self.entries])
         self.cumulative = np.cumsum(weight / weight.sum())
@@ -83,7 +106,9 @@ class VoiceBank:
         self.of_set: dict[str, list[int]] = {}
         for number, entry in enumerate(self.entries):
             self.of_set.setdefault(entry.set, []).append(number)
-        self.set_cumulative = {name: np.cumsum(weight[which]) / weight[which].sum() for name, which in self.of_set.items()}
+        self.set_cumulative = {
+            name: np.cumsum(weight[which]) / weight[which].sum() for name, which in self.of_set.items()
+        }
 
     @staticmethod
     def _pauses(entry: Entry) -> tuple[Entry, np.ndarray] | None:
@@ -153,14 +178,25 @@ class VoiceBank:
             start = self._quiet_frame(entry, start + int(rng.random() * (end - start - frames)), start, end)
         wide = rng.random() < WIDE_SHARE
         gap = LONG_GAP_FRAMES if wide else SHORT_GAP_FRAMES
-        while end - start < frames and at + 1 < len(islands) and islands[at + 1][2] == clip and islands[at + 1][0] - end < gap:
+        while (
+            end - start < frames
+            and at + 1 < len(islands)
+            and islands[at + 1][2] == clip
+            and islands[at + 1][0] - end < gap
+        ):
             at += 1
             end = islands[at][1]
         if end - start > frames * 1.25:
-            end = self._quiet_frame(entry, start + frames, start + int(0.7 * frames), min(end, start + int(1.4 * frames)))
+            end = self._quiet_frame(
+                entry, start + frames, start + int(0.7 * frames), min(end, start + int(1.4 * frames))
+            )
         end = min(max(end, start + 10), entry.frames)
         # A cut from an island has speech around it, which must not be used without a label.
-        lead, tail = (int(rng.integers(LEAD_FRAMES, WIDE_FRAMES)), int(rng.integers(TAIL_FRAMES, WIDE_FRAMES))) if wide else (LEAD_FRAMES, TAIL_FRAMES)
+        lead, tail = (
+            (int(rng.integers(LEAD_FRAMES, WIDE_FRAMES)), int(rng.integers(TAIL_FRAMES, WIDE_FRAMES)))
+            if wide
+            else (LEAD_FRAMES, TAIL_FRAMES)
+        )
         before = max((last for first, last, _ in islands if first < start), default=0)
         since = min(start, max(start - lead, before + 3, entry.clips[clip][0]))
         following = next((first for first, last, _ in islands if last > end), entry.frames)
@@ -184,7 +220,9 @@ class VoiceBank:
             entry = self.entries[number]
             whole = self.power(entry, "near", 0, entry.frames)
             at = int(self.rng.integers(entry.frames))
-            out += np.take(whole, np.arange(at, at + frames) % entry.frames, axis=0) * 10 ** (self.rng.normal(0, 3) / 10)
+            out += np.take(whole, np.arange(at, at + frames) % entry.frames, axis=0) * 10 ** (
+                self.rng.normal(0, 3) / 10
+            )
         return out
 
 

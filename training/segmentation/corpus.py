@@ -30,7 +30,9 @@ class Voice:
 def read_voices(folder: Path) -> list[Voice]:
     """Every voice of the index, in the order of the index."""
     with open(folder / "index.csv", newline="") as handle:
-        voices = {row["file"]: Voice(row["file"], row["speaker"], row["set"], row["split"]) for row in csv.DictReader(handle)}
+        voices = {
+            row["file"]: Voice(row["file"], row["speaker"], row["set"], row["split"]) for row in csv.DictReader(handle)
+        }
     with open(folder / "segments.csv", newline="") as handle:
         for row in csv.DictReader(handle):
             if row["file"] in voices:
@@ -76,7 +78,9 @@ def through_codec(samples: np.ndarray, name: str) -> np.ndarray:
     buffer.seek(0)
     decoded, decoded_hz = soundfile.read(buffer, dtype="float32")
     out = to_rate(decoded, decoded_hz, RATE_HZ)
-    before, after = (np.sqrt(np.square(part[: len(part) // 160 * 160]).reshape(-1, 160).sum(1)) for part in (samples, out))
+    before, after = (
+        np.sqrt(np.square(part[: len(part) // 160 * 160]).reshape(-1, 160).sum(1)) for part in (samples, out)
+    )
     frames = min(len(before), len(after))
     lag = max(range(min(12, frames - 1)), key=lambda shift: float(before[: frames - shift] @ after[shift:frames]))
     aligned = np.zeros(len(samples), np.float32)

@@ -45,7 +45,9 @@ class Sources:
     responses: list[np.ndarray]
 
     def __post_init__(self) -> None:
-        own_speed = {entry.speaker: number for number, entry in enumerate(self.bank.entries) if entry.sample_offset is not None}
+        own_speed = {
+            entry.speaker: number for number, entry in enumerate(self.bank.entries) if entry.sample_offset is not None
+        }
         self.own_speed = [own_speed.get(entry.speaker, -1) for entry in self.bank.entries]
 
     def speakers(self, count: int) -> list[int]:
@@ -75,7 +77,9 @@ def draw_noise(x: np.ndarray, sources: Sources) -> np.ndarray:
     noise = sources.noises[int(rng.integers(len(sources.noises)))]
     noise = np.take(noise, np.arange(WINDOW_SAMPLES) + int(rng.integers(len(noise))), mode="wrap")
     level = np.sqrt((x**2).mean() / ((noise**2).mean() + 1e-12)) * 10 ** (-rng.uniform(2, 45) / 20)
-    return noise * level + rng.standard_normal(WINDOW_SAMPLES) * np.sqrt((x**2).mean()) * 10 ** (-rng.uniform(30, 60) / 20)
+    return noise * level + rng.standard_normal(WINDOW_SAMPLES) * np.sqrt((x**2).mean()) * 10 ** (
+        -rng.uniform(30, 60) / 20
+    )
 
 
 def mix(sources: Sources) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -87,7 +91,9 @@ def mix(sources: Sources) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     activity = np.zeros((len(numbers), WINDOW_FRAMES), np.uint8)
     free_from = [-10_000] * len(numbers)
     lively, sparse = bool(rng.random() < 0.7), bool(rng.random() < 0.1)
-    for turn in draw_turns(rng, len(numbers), lively, sparse, lambda speaker, frames: sources.bank.draw_span(numbers[speaker], frames)):
+    for turn in draw_turns(
+        rng, len(numbers), lively, sparse, lambda speaker, frames: sources.bank.draw_span(numbers[speaker], frames)
+    ):
         span = turn.span
         at = max(turn.start, free_from[turn.speaker] + 15)
         low, high = max(0, at), min(WINDOW_FRAMES, at + span.end - span.start)
@@ -106,10 +112,15 @@ def mix(sources: Sources) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if np.abs(out).max() < 1e-6:
         out = rng.standard_normal(WINDOW_SAMPLES).astype(np.float32) * 1e-3
     noise, tilt = draw_noise(out, sources), rng.uniform(-0.7, 0.5)
-    noisy, teacher_input = (lfilter(*(([1], [1, tilt]) if tilt < 0 else ([1, -tilt], [1])), x) for x in (out + noise, out + noise * LESS_NOISE))
+    noisy, teacher_input = (
+        lfilter(*(([1], [1, tilt]) if tilt < 0 else ([1, -tilt], [1])), x)
+        for x in (out + noise, out + noise * LESS_NOISE)
+    )
     if rng.random() < 0.25:
         noisy = telephone(noisy, rng)
-    noisy, teacher_input = ((x * rng.uniform(0.05, 0.7) / (np.abs(x).max() + 1e-9)).astype(np.float32) for x in (noisy, teacher_input))
+    noisy, teacher_input = (
+        (x * rng.uniform(0.05, 0.7) / (np.abs(x).max() + 1e-9)).astype(np.float32) for x in (noisy, teacher_input)
+    )
     return noisy, teacher_input, activity
 
 
@@ -121,9 +132,16 @@ def soft_labels(probabilities: np.ndarray, labels: np.ndarray, mask: np.ndarray)
     """
     truth = torch.from_numpy(labels)[None]
     exact = np.eye(7, dtype=np.float32)[classes_of(truth)[0].numpy()]
-    if not labels.any() or error_rates(torch.from_numpy(probabilities)[None], truth, torch.from_numpy(mask)[None])["der"] > MAX_TEACHER_ERROR:
+    if (
+        not labels.any()
+        or error_rates(torch.from_numpy(probabilities)[None], truth, torch.from_numpy(mask)[None])["der"]
+        > MAX_TEACHER_ERROR
+    ):
         return exact, False
-    aligned = max((probabilities[:, order] for order in CLASS_PERMUTATIONS.numpy()), key=lambda ordered: float((ordered * exact).sum()))
+    aligned = max(
+        (probabilities[:, order] for order in CLASS_PERMUTATIONS.numpy()),
+        key=lambda ordered: float((ordered * exact).sum()),
+    )
     return np.where(labels.sum(0)[:, None] > 1, exact, aligned), True
 
 

@@ -102,12 +102,16 @@ def percentages(counts: Counter) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", action="append", required=True, metavar="NAME=FILE", help="repeat for several models")
+    parser.add_argument(
+        "--model", action="append", required=True, metavar="NAME=FILE", help="repeat for several models"
+    )
     parser.add_argument("--files", action="store_true", help="also print every recording")
     parser.add_argument("folders", type=Path, nargs="+")
     args = parser.parse_args()
     material = {folder: recordings(folder) for folder in args.folders}
-    print("| test | model | DER | missed | false alarm | confusion | VAD missed | VAD false alarm | overlap frames found |")
+    print(
+        "| test | model | DER | missed | false alarm | confusion | VAD missed | VAD false alarm | overlap frames found |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     for folder, files in material.items():
         for spec in args.model:
@@ -117,8 +121,15 @@ def main() -> None:
                 counts = evaluate(model, audio)
                 pooled += counts
                 if args.files:
-                    print(f"| {audio.stem} | {name} | " + " | ".join(f"{v:.1f}" for v in percentages(counts).values()) + " |")
-            print(f"| {folder.name} | {name} | " + " | ".join(f"{v:.1f}" for v in percentages(pooled).values()) + " |", flush=True)
+                    print(
+                        f"| {audio.stem} | {name} | "
+                        + " | ".join(f"{v:.1f}" for v in percentages(counts).values())
+                        + " |"
+                    )
+            print(
+                f"| {folder.name} | {name} | " + " | ".join(f"{v:.1f}" for v in percentages(pooled).values()) + " |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -138,7 +138,16 @@ def write(model: WholeModel | WithoutFrontEnd, path: Path, properties: dict[str,
         name, axes = "powers", {0: "N", 1: "T"}
         example = torch.rand(2, 1000, BANDS, generator=torch.Generator().manual_seed(0)) * 0.05
     all_axes = {name: axes, "y": {0: "N", 1: "F"}}
-    torch.onnx.export(model, (example,), str(path), input_names=[name], output_names=["y"], opset_version=OPSET, dynamic_axes=all_axes, dynamo=False)
+    torch.onnx.export(
+        model,
+        (example,),
+        str(path),
+        input_names=[name],
+        output_names=["y"],
+        opset_version=OPSET,
+        dynamic_axes=all_axes,
+        dynamo=False,
+    )
     graph = onnx.load(path)
     onnx.helper.set_model_props(graph, properties)
     onnx.save(graph, path)
@@ -187,12 +196,16 @@ def check_without_front_end(model: WholeModel, path: Path) -> float:
 def describe(path: Path, network: Segmentation) -> None:
     """Prints size, parameters and checksum of a written file."""
     parameters = sum(p.numel() for name, p in network.named_parameters() if not name.startswith(TRAINING_ONLY))
-    print(f"{path}: {path.stat().st_size} bytes, {parameters} parameters, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
+    print(
+        f"{path}: {path.stat().st_size} bytes, {parameters} parameters, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
+    )
 
 
 def save_weights(network: Segmentation, path: Path) -> None:
     """Writes the weights without the training-only parts as a float32 state_dict."""
-    torch.save({name: value for name, value in network.state_dict().items() if not name.startswith(TRAINING_ONLY)}, path)
+    torch.save(
+        {name: value for name, value in network.state_dict().items() if not name.startswith(TRAINING_ONLY)}, path
+    )
     print(f"{path}: {path.stat().st_size} bytes")
 
 
@@ -200,7 +213,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", required=True, help="checkpoint or state_dict; averaged weights are used")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--weights", type=Path, help="also write the averaged weights (float32 state_dict without training-only parts)")
+    parser.add_argument(
+        "--weights", type=Path, help="also write the averaged weights (float32 state_dict without training-only parts)"
+    )
     parser.add_argument("--network", type=Path, help="also write the network without its front end, mel powers in")
     parser.add_argument("--version", default="1")
     args = parser.parse_args()

@@ -26,14 +26,18 @@ def _own_folder() -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) != 0o700:
-        raise PermissionError(f"{folder} must be a folder of yours with mode 0700: remove it, or name another folder in XDG_CACHE_HOME")
+        raise PermissionError(
+            f"{folder} must be a folder of yours with mode 0700: remove it, or name another folder in XDG_CACHE_HOME"
+        )
     return folder
 
 
 @cache
 def library() -> ctypes.CDLL:
     """The compiled kernels, cached in a private folder under a hash of the source, the flags and the machine."""
-    key = hashlib.sha256(SOURCE.read_bytes() + " ".join([*COMPILER_FLAGS, *LINKER_FLAGS, platform.node()]).encode()).hexdigest()[:16]
+    key = hashlib.sha256(
+        SOURCE.read_bytes() + " ".join([*COMPILER_FLAGS, *LINKER_FLAGS, platform.node()]).encode()
+    ).hexdigest()[:16]
     target = _own_folder() / f"segmentation-{key}.so"
     if not target.exists():
         compiler = os.environ.get("CC", "cc")
@@ -73,7 +77,11 @@ class Recurrence(torch.autograd.Function):
         weights, hidden, saved = context.saved_tensors
         d_hidden = _float(d_hidden)
         batch, time, _ = hidden.shape
-        d_inputs, d_gates, scratch = torch.empty(batch, time, 192), torch.empty(batch, time, 192), torch.empty(batch * 448)
+        d_inputs, d_gates, scratch = (
+            torch.empty(batch, time, 192),
+            torch.empty(batch, time, 192),
+            torch.empty(batch * 448),
+        )
         pointers = [_pointer(t) for t in (d_hidden, weights, hidden, saved, d_inputs, d_gates, scratch)]
         library().gru_backward(*pointers, batch, time, int(context.reverse))
         previous = torch.zeros_like(hidden)
@@ -91,7 +99,9 @@ def bidirectional_gru(gru: nn.GRU, x: Tensor) -> Tensor:
     sides = []
     for reverse, suffix in ((False, ""), (True, "_reverse")):
         gates = F.linear(x, getattr(gru, "weight_ih_l0" + suffix), getattr(gru, "bias_ih_l0" + suffix))
-        sides.append(Recurrence.apply(gates, getattr(gru, "weight_hh_l0" + suffix), getattr(gru, "bias_hh_l0" + suffix), reverse))
+        sides.append(
+            Recurrence.apply(gates, getattr(gru, "weight_hh_l0" + suffix), getattr(gru, "bias_hh_l0" + suffix), reverse)
+        )
     return torch.cat(sides, -1)
 
 

@@ -60,13 +60,17 @@ class Learner:
     def save(self, counters: dict[str, float]) -> None:
         """Write the checkpoint; the optimiser's running means of gradients are stored in bfloat16, a sixth smaller."""
         optimiser = self.optimiser.state_dict()
-        kept = {number: dict(values, exp_avg=values["exp_avg"].bfloat16()) for number, values in optimiser["state"].items()}
+        kept = {
+            number: dict(values, exp_avg=values["exp_avg"].bfloat16()) for number, values in optimiser["state"].items()
+        }
         state = dict(model=self.model.state_dict(), optimiser=dict(optimiser, state=kept), average=self.average)
         unfinished = self.checkpoint.with_suffix(".partial")
         torch.save(dict(state, **counters), unfinished)
         os.replace(unfinished, self.checkpoint)
 
-    def update(self, loss_of: LossOf, rate: float, together: Together, step: int, average_decay: float) -> dict[str, Tensor]:
+    def update(
+        self, loss_of: LossOf, rate: float, together: Together, step: int, average_decay: float
+    ) -> dict[str, Tensor]:
         """Update with the batch number `step`; gradients are averaged over the processes. Returns the loss
         components."""
         for group in self.optimiser.param_groups:

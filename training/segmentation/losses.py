@@ -69,7 +69,9 @@ def pair_loss(model: Segmentation, embeddings: Tensor, alone: Tensor, speakers: 
     return 0.5 * (halves[0] + halves[1])
 
 
-def identity_loss(model: Segmentation, embeddings: Tensor, alone: Tensor, speakers: Tensor, identities: Tensor) -> Tensor:
+def identity_loss(
+    model: Segmentation, embeddings: Tensor, alone: Tensor, speakers: Tensor, identities: Tensor
+) -> Tensor:
     """Classifies the mean embedding of every local speaker's single-speaker frames as a training voice: embeddings
     [N,F,64], identities [N,3]."""
     weight = speakers * alone[:, None]
@@ -84,7 +86,9 @@ def identity_loss(model: Segmentation, embeddings: Tensor, alone: Tensor, speake
     return (losses * known).sum() / known.sum().clamp(min=1)
 
 
-def side_losses(model: Segmentation, first: Tensor, last: Tensor, labels: Tensor, mask: Tensor, identities: Tensor) -> tuple[Tensor, Tensor]:
+def side_losses(
+    model: Segmentation, first: Tensor, last: Tensor, labels: Tensor, mask: Tensor, identities: Tensor
+) -> tuple[Tensor, Tensor]:
     """Pair and identity loss at 25 Hz from labels [N,3,T] at 50 Hz."""
     speakers = ((labels[:, :, 0::2] + labels[:, :, 1::2]) >= 1).float()
     alone = (speakers.sum(1) == 1).float() * mask[:, 0::2]

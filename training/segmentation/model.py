@@ -163,7 +163,11 @@ def load_weights(path: str, identities: int = 0, blocks: int | None = None) -> S
     for block in model.blocks[stored:]:
         silence(block)
     wanted = model.state_dict()
-    kept = {name: value.to(wanted[name].dtype) for name, value in state.items() if name in wanted and value.shape == wanted[name].shape}
+    kept = {
+        name: value.to(wanted[name].dtype)
+        for name, value in state.items()
+        if name in wanted and value.shape == wanted[name].shape
+    }
     model.load_state_dict(kept, strict=False)
     missing = [name for name in wanted if name not in kept and not name.endswith("num_batches_tracked")]
     new = tuple(f"blocks.{number}." for number in range(stored, len(model.blocks)))

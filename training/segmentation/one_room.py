@@ -36,7 +36,9 @@ def moved(plan: Plan, room: int, ratio_db: float) -> Plan:
     """The window in a room; `ratio_db` is the energy of the response relative to that of the direct sound."""
     tail = 10 ** (ratio_db / 20)
     share = (np.array([1, tail]) / np.hypot(1, tail)).astype(np.float32)
-    return plan._replace(response=(room * MOUTHS + np.arange(TRACKS)).astype(np.int32), share=np.tile(share, (TRACKS, 1)))
+    return plan._replace(
+        response=(room * MOUTHS + np.arange(TRACKS)).astype(np.int32), share=np.tile(share, (TRACKS, 1))
+    )
 
 
 def main() -> None:
@@ -57,16 +59,25 @@ def main() -> None:
         if plan.labels.any(1).sum() >= 2:
             plans.append(plan)
     labels, mask = (torch.from_numpy(np.stack(part)) for part in list(zip(*plans))[-3:-1])
-    print("| rooms | response | network | DER | missed | false alarm | confusion | overlap found |\n|---|--:|---|--:|--:|--:|--:|--:|")
+    print(
+        "| rooms | response | network | DER | missed | false alarm | confusion | overlap found |\n|---|--:|---|--:|--:|--:|--:|--:|"
+    )
     for kind, rooms in (("dry", order[:ROOMS_OF_A_KIND]), ("ringing", order[-ROOMS_OF_A_KIND:])):
         for ratio_db in RATIOS_DB:
             torch.manual_seed(SEED)
             placed = [moved(plan, int(rooms[number % len(rooms)]), ratio_db) for number, plan in enumerate(plans)]
             batches = [placed[at : at + RENDERED_AT_ONCE] for at in range(0, len(placed), RENDERED_AT_ONCE)]
-            features = torch.cat([renderer([torch.from_numpy(np.stack(part)) for part in zip(*batch)][:-3]) for batch in batches])
+            features = torch.cat(
+                [renderer([torch.from_numpy(np.stack(part)) for part in zip(*batch)][:-3]) for batch in batches]
+            )
             for name, model in models.items():
                 rates = error_rates(outputs_of(model, features), labels, mask)
-                print(f"| {kind} | {ratio_db} dB | {name} | " + " | ".join(f"{value:.1f}" for value in rates.values()) + " |", flush=True)
+                print(
+                    f"| {kind} | {ratio_db} dB | {name} | "
+                    + " | ".join(f"{value:.1f}" for value in rates.values())
+                    + " |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -88,7 +88,11 @@ def main() -> None:
     index, row, label_row, started = [], 0, 0, time.time()
     with (
         workers(args.processes, _start, (args.work, args.noise, args.codec_share, args.far_share), "fork") as pool,
-        replacing(*(args.work / name for name in ("mels.f16", "mels.labels.u8", "mels.json"))) as (mel_file, label_file, index_file),
+        replacing(*(args.work / name for name in ("mels.f16", "mels.labels.u8", "mels.json"))) as (
+            mel_file,
+            label_file,
+            index_file,
+        ),
     ):
         for count, versions in enumerate(pool.map(variants, entries, chunksize=8)):
             if count % 400 == 0:

@@ -32,7 +32,10 @@ def generated_music(rng: np.random.Generator) -> np.ndarray:
             hz = 440 * 2 ** ((root + scale[(chord + 2 * note) % 7] + 12 * int(rng.integers(3)) - 69) / 12)
             time = np.arange(int(RATE_HZ * rng.uniform(0.2, 2.5))) / RATE_HZ
             tone = sum(
-                brightness**h / h * np.sin(2 * np.pi * hz * h * time + rng.uniform(0, 6)) * np.exp(-decay * time * (1 + 0.2 * h))
+                brightness**h
+                / h
+                * np.sin(2 * np.pi * hz * h * time + rng.uniform(0, 6))
+                * np.exp(-decay * time * (1 + 0.2 * h))
                 for h in range(1, 12)
                 if hz * h < 7800
             )
@@ -74,7 +77,11 @@ def main() -> None:
     files = read_noise_index(args.noise, "noise")
     with workers(args.processes, method="fork") as pool:
         played = pool.submit(music, args.music, args.seed)
-        sounds = [("noise", file, mel) for file, mel in zip(files, pool.map(partial(recorded, args.noise), files, chunksize=8)) if mel is not None]
+        sounds = [
+            ("noise", file, mel)
+            for file, mel in zip(files, pool.map(partial(recorded, args.noise), files, chunksize=8))
+            if mel is not None
+        ]
         sounds += [("music", f"generated-{piece}", mel) for piece, mel in enumerate(played.result())]
     index, row = [], 0
     for kind, name, mel in sounds:

@@ -56,7 +56,11 @@ def main() -> None:
     index, sample_offset, label_offset = [], 0, 0
     with (
         workers(args.processes, _start, (args.voices, args.teacher), "fork") as pool,
-        replacing(*(args.work / name for name in ("voices.i16", "voices.labels.u8", "voices.json"))) as (sample_file, label_file, index_file),
+        replacing(*(args.work / name for name in ("voices.i16", "voices.labels.u8", "voices.json"))) as (
+            sample_file,
+            label_file,
+            index_file,
+        ),
     ):
         for count, result in enumerate(pool.map(process, voices, chunksize=8)):
             if count % 400 == 0:

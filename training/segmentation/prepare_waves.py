@@ -64,7 +64,9 @@ def variants(job: tuple[dict, int]) -> dict[str, np.ndarray]:
     if rng.random() < _state["codec_share"]:
         peak = np.abs(samples).max() / 0.5
         found["codec"] = through_codec(samples / peak, list(CODECS)[int(rng.integers(len(CODECS)))]) * peak
-    return {name: np.clip(np.rint(values * SAMPLE_SCALE), -32767, 32767).astype("<i2") for name, values in found.items()}
+    return {
+        name: np.clip(np.rint(values * SAMPLE_SCALE), -32767, 32767).astype("<i2") for name, values in found.items()
+    }
 
 
 def main() -> None:
@@ -75,7 +77,10 @@ def main() -> None:
     args = parser.parse_args()
     entries, started = json.loads((args.work / "mels.json").read_text()), time.time()
     own: dict[str, dict] = {item["speaker"]: item for item in entries if item["speed"] == 1.0}
-    jobs = [(dict(item, own_frames=own[item["speaker"]]["frames"]), own[item["speaker"]]["sample_offset"]) for item in entries]
+    jobs = [
+        (dict(item, own_frames=own[item["speaker"]]["frames"]), own[item["speaker"]]["sample_offset"])
+        for item in entries
+    ]
     index, row = [], 0
     with (
         workers(args.processes, _start, (args.work, args.codec_share), "fork") as pool,

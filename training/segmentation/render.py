@@ -42,7 +42,11 @@ def drawn_responses() -> np.ndarray:
     edges = [*OCTAVE_BANDS_HZ, RATE_HZ]
     out = np.zeros((ROOMS, MOUTHS, RESPONSE_SAMPLES), np.float32)
     for room in out:
-        t60 = np.exp(rng.uniform(*np.log(SECONDS_60_DB))) * np.exp(-rng.uniform(0, 0.35) * np.arange(-2, 4)) * np.exp(rng.normal(0, 0.1, 6))
+        t60 = (
+            np.exp(rng.uniform(*np.log(SECONDS_60_DB)))
+            * np.exp(-rng.uniform(0, 0.35) * np.arange(-2, 4))
+            * np.exp(rng.normal(0, 0.1, 6))
+        )
         gain_db = np.cumsum(rng.normal(-0.5, 1.5, 6))
         for response in room:
             spectrum = np.fft.rfft(rng.standard_normal(RESPONSE_SAMPLES))

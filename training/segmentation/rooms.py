@@ -14,7 +14,11 @@ STORED_SHARE = 0.6
 def load_responses(folder: Path) -> list[np.ndarray]:
     """Responses of the folder, cut to start 1 ms before their highest peak (so that labels stay in place)."""
     responses = [decode(folder / file) for file in read_noise_index(folder, "rir")]
-    return [response[max(0, int(np.argmax(np.abs(response))) - 16) :][:MAX_SAMPLES] for response in responses if len(response)]
+    return [
+        response[max(0, int(np.argmax(np.abs(response))) - 16) :][:MAX_SAMPLES]
+        for response in responses
+        if len(response)
+    ]
 
 
 def random_response(rng: np.random.Generator, far: bool) -> np.ndarray:

@@ -89,7 +89,11 @@ def separate(rng: np.random.Generator, speakers: int) -> Scene:
     scene = Scene("separate", snr_db=draw_snr_db(rng, "separate"))
     far = rng.random() < 0.35
     for _ in range(speakers):
-        variant = _dry_variant(rng, 0.2) if not far and rng.random() < 0.75 else str(rng.choice(["near", "far"], p=[0.65, 0.35]))
+        variant = (
+            _dry_variant(rng, 0.2)
+            if not far and rng.random() < 0.75
+            else str(rng.choice(["near", "far"], p=[0.65, 0.35]))
+        )
         level_db = float(np.clip(rng.normal(0, 5), -14, 10))
         scene.tracks.append(Track(level_db, variant, _own_curve(rng), _warp(rng), 1.5))
     return scene
@@ -121,7 +125,9 @@ def meeting(rng: np.random.Generator, speakers: int) -> Scene:
         else:
             variant = _dry_variant(rng, 0.1)
         direct_db = ratio_db + 0.6 * level_db + rng.normal(0, 2)
-        track = Track(level_db, variant, _own_curve(rng) + rng.uniform(-1.5, 0.5) * OCTAVES, _warp(rng), rng.uniform(1, 5.5))
+        track = Track(
+            level_db, variant, _own_curve(rng) + rng.uniform(-1.5, 0.5) * OCTAVES, _warp(rng), rng.uniform(1, 5.5)
+        )
         if combed:
             track.equaliser = track.equaliser + comb_db(rng)
         if rng.random() < breath_share:
@@ -141,7 +147,9 @@ def call(rng: np.random.Generator, speakers: int) -> Scene:
         line = np.zeros(BANDS) if number == local else common if rng.random() < 0.4 else telephone_db(rng)
         variant = str(rng.choice(["codec", "dry", "near"], p=[0.6, 0.25, 0.15]))
         level_db = float(np.clip(rng.normal(0, 4), -12, 8))
-        scene.tracks.append(Track(level_db, variant, _own_curve(rng) + 0.5 * random_curve(rng, 3) + line, _warp(rng), 2.0))
+        scene.tracks.append(
+            Track(level_db, variant, _own_curve(rng) + 0.5 * random_curve(rng, 3) + line, _warp(rng), 2.0)
+        )
     return scene
 
 

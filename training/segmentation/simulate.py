@@ -118,7 +118,9 @@ class Simulator:
             for track in scene.tracks:
                 track.without_floor = True
         if rng.random() < share and len(numbers) > 1:
-            colours = [self.profiles.of(self.voices.entries[n], t.variant).colour_db for n, t in zip(numbers, scene.tracks)]
+            colours = [
+                self.profiles.of(self.voices.entries[n], t.variant).colour_db for n, t in zip(numbers, scene.tracks)
+            ]
             equalisers = voicing.common_colour_db(colours, rng.uniform(0.4, 1.0))
             for track, equaliser in zip(scene.tracks, equalisers):
                 track.equaliser = (0.4 if scene.kind == "meeting" else 1.0) * track.equaliser + equaliser
@@ -189,12 +191,16 @@ class Simulator:
         rate = 2.5 if quiet else 0.9 if scene.kind == "meeting" else 0.6
         for _ in range(int(rng.poisson(rate)) if rng.random() < 0.65 else 0):
             sound = sounds.event(self.noises, self.voices)
-            level_db = rng.uniform(-30, 3) if not quiet else rng.uniform(-28, 10) if speakers else -snr_db + rng.uniform(0, 25)
+            level_db = (
+                rng.uniform(-30, 3) if not quiet else rng.uniform(-28, 10) if speakers else -snr_db + rng.uniform(0, 25)
+            )
             at = int(rng.integers(-len(sound) // 2, self.frames - len(sound) // 2))
             low, high = max(0, at), min(self.frames, at + len(sound))
             power[low:high] += sound[low - at : high - at] * to_power(level_db)
         if not speakers and rng.random() < MOSTLY_BREATH_SHARE:
-            silence = scenes.Track(0, "dry", np.zeros(BANDS) if rng.random() < 0.5 else sounds.random_curve(rng, 2.5), 0, 0)
+            silence = scenes.Track(
+                0, "dry", np.zeros(BANDS) if rng.random() < 0.5 else sounds.random_curve(rng, 2.5), 0, 0
+            )
             louder_db = rng.uniform(5, 40) - snr_db
             breaths = np.zeros_like(power)
             for at in np.cumsum(rng.uniform(100, 500, 6)).astype(int):
@@ -205,7 +211,11 @@ class Simulator:
 
     def draw_company(self, kind: str) -> tuple[int, bool]:
         """Number of speakers of a window, and whether they speak little."""
-        odds = [0, 0.15, 0.75, 0.10] if kind == "call" else [0.09, 0.14, 0.29, 0.28, 0.13, 0.07] if kind == "meeting" else [0.13, 0.2, 0.38, 0.22, 0.07]
+        odds = (
+            [0, 0.15, 0.75, 0.10]
+            if kind == "call"
+            else [0.09, 0.14, 0.29, 0.28, 0.13, 0.07] if kind == "meeting" else [0.13, 0.2, 0.38, 0.22, 0.07]
+        )
         speakers = int(self.rng.choice(len(odds), p=odds))
         return speakers, speakers > 0 and self.rng.random() < SPARSE_SHARE
 

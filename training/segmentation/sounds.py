@@ -10,7 +10,16 @@ OCTAVES = np.log2(np.maximum(BAND_HZ, 100) / 1000).astype(np.float32)
 """Octaves of every band above 1 kHz, for tilts in dB per octave."""
 
 
-EVENT_SHARES = {"stored": 0.24, "burst": 0.22, "breath": 0.15, "laughter": 0.08, "cough": 0.06, "knock": 0.1, "keys": 0.09, "rustle": 0.06}
+EVENT_SHARES = {
+    "stored": 0.24,
+    "burst": 0.22,
+    "breath": 0.15,
+    "laughter": 0.08,
+    "cough": 0.06,
+    "knock": 0.1,
+    "keys": 0.09,
+    "rustle": 0.06,
+}
 
 
 def random_curve(rng: np.random.Generator, spread_db: float, knots: int = 6) -> np.ndarray:
@@ -49,7 +58,9 @@ def _formants(rng: np.random.Generator) -> np.ndarray:
     return out
 
 
-def _pulses(rng: np.random.Generator, frames: int, per_second: float, length: tuple[int, int], jitter: float) -> np.ndarray:
+def _pulses(
+    rng: np.random.Generator, frames: int, per_second: float, length: tuple[int, int], jitter: float
+) -> np.ndarray:
     """An envelope [frames] of decaying pulses at about a regular rate."""
     out = np.zeros(frames, np.float32)
     at = 0.0
@@ -66,7 +77,9 @@ def _pulses(rng: np.random.Generator, frames: int, per_second: float, length: tu
 def laughter(noises: NoiseBank, voices: VoiceBank, frames: int) -> np.ndarray:
     """Bursts at 3.5-6.5 a second of one held vowel of some voice, or of breathy noise with formants, growing weaker."""
     rng = noises.rng
-    envelope = _pulses(rng, frames, rng.uniform(3.5, 6.5), (7, 16), 0.12) * np.linspace(1, rng.uniform(0.05, 0.6), frames)
+    envelope = _pulses(rng, frames, rng.uniform(3.5, 6.5), (7, 16), 0.12) * np.linspace(
+        1, rng.uniform(0.05, 0.6), frames
+    )
     colour = to_power(_formants(rng) + random_curve(rng, 2))
     out = noises.white(frames) * colour
     if rng.random() < 0.6:
@@ -90,7 +103,9 @@ def _swelling(rng: np.random.Generator, power: np.ndarray) -> np.ndarray:
     """The sound [frames, 64] under an envelope that rises and falls, with mean power 1."""
     frames = len(power)
     step, rise = np.arange(frames), rng.uniform(0.02, 0.5) * frames
-    envelope = (np.minimum(1, (step + 0.5) / rise) * np.minimum(1, (frames - step) / (frames - rise)) ** rng.uniform(0.5, 3)) ** 2
+    envelope = (
+        np.minimum(1, (step + 0.5) / rise) * np.minimum(1, (frames - step) / (frames - rise)) ** rng.uniform(0.5, 3)
+    ) ** 2
     return _unit(_unit(power) * envelope[:, None])
 
 
@@ -109,11 +124,19 @@ def event(noises: NoiseBank, voices: VoiceBank) -> np.ndarray:
     if kind == "keys":
         frames = int(rng.integers(60, 300))
         colour = to_power(random_curve(rng, 4) + rng.uniform(-3, 4) * OCTAVES)
-        return _unit(noises.white(frames) * colour * (_pulses(rng, frames, rng.uniform(3, 9), (2, 5), 0.4)[:, None] + 1e-3))
+        return _unit(
+            noises.white(frames) * colour * (_pulses(rng, frames, rng.uniform(3, 9), (2, 5), 0.4)[:, None] + 1e-3)
+        )
     if kind == "rustle":
         frames = int(rng.integers(40, 250))
-        envelope = np.exp(np.interp(np.arange(frames), np.linspace(0, frames, max(3, frames // 8)), rng.normal(0, 1.2, max(3, frames // 8))))
-        return _unit(noises.white(frames) * to_power(random_curve(rng, 3) + rng.uniform(-4, 4) * OCTAVES) * envelope[:, None])
+        envelope = np.exp(
+            np.interp(
+                np.arange(frames), np.linspace(0, frames, max(3, frames // 8)), rng.normal(0, 1.2, max(3, frames // 8))
+            )
+        )
+        return _unit(
+            noises.white(frames) * to_power(random_curve(rng, 3) + rng.uniform(-4, 4) * OCTAVES) * envelope[:, None]
+        )
     frames = int(rng.integers(4, 30) if rng.random() < 0.4 else rng.integers(20, 150))
     if kind == "stored":
         power = noises.stored(frames)

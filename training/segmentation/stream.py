@@ -32,7 +32,9 @@ def window_at(samples: np.ndarray, end: int) -> np.ndarray:
     return out
 
 
-def stream(model: Teacher, samples: np.ndarray, reference: np.ndarray, hop_seconds: float, lookaheads: list[float]) -> tuple[dict[float, Counter], float]:
+def stream(
+    model: Teacher, samples: np.ndarray, reference: np.ndarray, hop_seconds: float, lookaheads: list[float]
+) -> tuple[dict[float, Counter], float]:
     """Counts per lookahead over one recording, and the model's processor time in seconds; reference uint8 [R,T] at
     100 Hz."""
     frames, hop = reference.shape[1], int(hop_seconds * FRAMES_PER_SECOND)
@@ -66,7 +68,11 @@ def main() -> None:
     args = parser.parse_args()
     lookaheads = [*args.lookahead, FULL_CONTEXT_SECONDS]
     material = {folder: recordings(folder) for folder in args.folders}
-    print("| test | model | " + " | ".join(f"{value:g} s" for value in args.lookahead) + " | full context | compute per second of audio |")
+    print(
+        "| test | model | "
+        + " | ".join(f"{value:g} s" for value in args.lookahead)
+        + " | full context | compute per second of audio |"
+    )
     print("|---|---|" + "---|" * (len(lookaheads) + 1))
     for folder, files in material.items():
         for spec in args.model:

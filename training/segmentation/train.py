@@ -41,7 +41,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--start", help="weights to start from (state_dict or checkpoint)")
-    parser.add_argument("--blocks", type=int, nargs="+", help="blocks of the network; several values train networks of different depth on the same windows")
+    parser.add_argument(
+        "--blocks",
+        type=int,
+        nargs="+",
+        help="blocks of the network; several values train networks of different depth on the same windows",
+    )
     parser.add_argument("--resume", action="store_true", help="continue from --checkpoint")
     parser.add_argument("--minutes", type=float, required=True, help="length of the training")
     parser.add_argument("--seed", type=int, default=0)
@@ -49,16 +54,33 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--final-rate", type=float, default=2e-5)
     parser.add_argument("--warm-up", type=int, default=300, help="steps")
-    parser.add_argument("--average-decay", type=float, default=AVERAGE_DECAY, help="of the running average of the weights, per step")
-    parser.add_argument("--waves", type=Path, metavar="NOISE", help="mix speech as waveforms (prepare_waves.py), in the rooms of this noise folder and random ones")
-    parser.add_argument("--mel-share", type=float, default=0.0, help="with --waves: share of the batches that are mixed as mel powers")
+    parser.add_argument(
+        "--average-decay", type=float, default=AVERAGE_DECAY, help="of the running average of the weights, per step"
+    )
+    parser.add_argument(
+        "--waves",
+        type=Path,
+        metavar="NOISE",
+        help="mix speech as waveforms (prepare_waves.py), in the rooms of this noise folder and random ones",
+    )
+    parser.add_argument(
+        "--mel-share", type=float, default=0.0, help="with --waves: share of the batches that are mixed as mel powers"
+    )
     parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda if available")
-    parser.add_argument("--float32", action="store_true", help="no bfloat16: faster on processors that have no units for its matrices (AMX)")
-    parser.add_argument("--workers", type=int, default=0, help="processes that simulate windows; 0: the training process")
+    parser.add_argument(
+        "--float32",
+        action="store_true",
+        help="no bfloat16: faster on processors that have no units for its matrices (AMX)",
+    )
+    parser.add_argument(
+        "--workers", type=int, default=0, help="processes that simulate windows; 0: the training process"
+    )
     parser.add_argument("--save-minutes", type=float, default=5.0)
     parser.add_argument("--pair-weight", type=float, default=0.6)
     parser.add_argument("--identity-weight", type=float, default=0.25, help="less when starting from trained weights")
-    parser.add_argument("--heads-only", action="store_true", help="only the heads of the side losses, which stored weights lack")
+    parser.add_argument(
+        "--heads-only", action="store_true", help="only the heads of the side losses, which stored weights lack"
+    )
     parser.add_argument("--soft", type=Path, help="soft labels written by distil.py")
     parser.add_argument("--soft-share", type=float, default=0.15, help="share of batches drawn from them")
     parser.add_argument("--soft-weight", type=float, default=0.5)
@@ -66,7 +88,9 @@ def parse_arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if args.mel_share and not args.waves:
         parser.error("without --waves all batches are mel powers: leave out --mel-share")
-    if not 0 <= args.mel_share < 1 or (args.workers and args.mel_share and not 0 < round(args.workers * args.mel_share) < args.workers):
+    if not 0 <= args.mel_share < 1 or (
+        args.workers and args.mel_share and not 0 < round(args.workers * args.mel_share) < args.workers
+    ):
         parser.error("--mel-share is below 1, and leaves a worker for either kind of batches")
     if args.heads_only and args.soft:
         parser.error("windows with soft labels teach the heads nothing (--heads-only without --soft)")
@@ -74,7 +98,11 @@ def parse_arguments() -> argparse.Namespace:
         parser.error("--blocks names a number twice, and with it a checkpoint")
     # Each of several networks has its own checkpoint: model.pt becomes model-4.pt and model-6.pt.
     path = args.checkpoint
-    args.checkpoints = [path] if args.blocks is None or len(args.blocks) == 1 else [path.with_stem(f"{path.stem}-{blocks}") for blocks in args.blocks]
+    args.checkpoints = (
+        [path]
+        if args.blocks is None or len(args.blocks) == 1
+        else [path.with_stem(f"{path.stem}-{blocks}") for blocks in args.blocks]
+    )
     args.blocks = args.blocks or [None]
     args.device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
     return args
@@ -109,8 +137,14 @@ class Trainer:
         self.args, self.together = args, together
         self.seconds_waited = 0.0
         self.device = torch.device(args.device)
-        states = [torch.load(path, map_location="cpu", weights_only=False) for path in args.checkpoints] if args.resume else [None] * len(args.checkpoints)
-        self.step, self.windows, self.seconds = (states[0][name] if states[0] else 0 for name in ("step", "windows", "seconds"))
+        states = (
+            [torch.load(path, map_location="cpu", weights_only=False) for path in args.checkpoints]
+            if args.resume
+            else [None] * len(args.checkpoints)
+        )
+        self.step, self.windows, self.seconds = (
+            states[0][name] if states[0] else 0 for name in ("step", "windows", "seconds")
+        )
         self.renderer = Renderer(args.work, args.waves).to(self.device) if args.waves else None
         mels = round(args.workers * args.mel_share)
         self.simulator, self.source = self._source(args, args.workers - mels, self.renderer)
@@ -118,7 +152,9 @@ class Trainer:
         torch.manual_seed(args.seed)
         self.learners = [self._learner(*one) for one in zip(args.blocks, args.checkpoints, states)]
         self.soft = SoftWindows(args.soft, args.seed + self.step + together.number) if args.soft else None
-        self.chance = np.random.default_rng([args.seed, self.step])  # the same in all processes, so that the same parameters have gradients
+        self.chance = np.random.default_rng(
+            [args.seed, self.step]
+        )  # the same in all processes, so that the same parameters have gradients
 
     def _source(self, args: argparse.Namespace, count: int, renderer: Renderer | None) -> tuple[Simulator, Source]:
         """Source of batches with `count` workers: plans for the renderer, or mel powers without one."""
@@ -172,7 +208,10 @@ class Trainer:
         def loss(model: Segmentation) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
             with self._autocast():
                 logs = model(x.transpose(1, 2))
-            hard, near = permutation_loss(logs, labels, mask).mean(), soft_label_loss(logs, soft, torch.ones_like(mask)).mean()
+            hard, near = (
+                permutation_loss(logs, labels, mask).mean(),
+                soft_label_loss(logs, soft, torch.ones_like(mask)).mean(),
+            )
             return (1 - weight) * hard + weight * near, dict(soft=near.detach())
 
         return loss

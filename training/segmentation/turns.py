@@ -62,7 +62,9 @@ def draw_style(rng: np.random.Generator, lively: bool, sparse: bool, frames: int
     style = Style(
         short_share=rng.uniform(0.2, 0.6) if lively else rng.uniform(0, 0.2),
         long_share=float(rng.choice([0.05, 0.2, 0.5], p=[0.5, 0.35, 0.15])),
-        overlap_share=float(rng.choice([0.05, 0.25, 0.5, 0.75], p=[0.1, 0.3, 0.4, 0.2] if lively else [0.25, 0.35, 0.25, 0.15])),
+        overlap_share=float(
+            rng.choice([0.05, 0.25, 0.5, 0.75], p=[0.1, 0.3, 0.4, 0.2] if lively else [0.25, 0.35, 0.25, 0.15])
+        ),
         gap_frames=float(rng.choice([15, 35, 70])),
         long_pause_share=rng.uniform(0, 0.18) if lively else 0.05,
         backchannels_per_second=rng.uniform(0, 0.45) if lively else rng.uniform(0, 0.1),
@@ -118,7 +120,14 @@ def _parallel_turns(rng: np.random.Generator, speakers: int, style: Style, span_
     return turns
 
 
-def draw_turns(rng: np.random.Generator, speakers: int, lively: bool, sparse: bool, span_of: SpanOf, window_frames: int = WINDOW_FRAMES) -> list[Turn]:
+def draw_turns(
+    rng: np.random.Generator,
+    speakers: int,
+    lively: bool,
+    sparse: bool,
+    span_of: SpanOf,
+    window_frames: int = WINDOW_FRAMES,
+) -> list[Turn]:
     """Turns of `speakers` local speakers over one window; the first may start before it and the last end after it."""
     style = draw_style(rng, lively, sparse, window_frames)
     if lively and speakers > 1 and not sparse and rng.random() < PARALLEL_SHARE:
@@ -185,7 +194,9 @@ def targets(activity: np.ndarray, identities: list[int]) -> tuple[np.ndarray, np
     The three most active speakers at 50 Hz; frames with a fourth or with three at once are left out of the loss.
     """
     coarse = (activity[:, 0::2] | activity[:, 1::2]) > 0
-    changed = (coarse.sum(0) > 1) & (activity[:, 0::2].sum(0) < 2) & (activity[:, 1::2].sum(0) < 2)  # consecutive speakers do not overlap
+    changed = (
+        (coarse.sum(0) > 1) & (activity[:, 0::2].sum(0) < 2) & (activity[:, 1::2].sum(0) < 2)
+    )  # consecutive speakers do not overlap
     coarse[:, changed] = activity[:, 0::2][:, changed] > 0
     total = coarse.sum(1)
     labels, known = np.zeros((LOCAL_SPEAKERS, coarse.shape[1]), np.uint8), np.full(LOCAL_SPEAKERS, -1, np.int32)

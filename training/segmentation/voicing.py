@@ -44,7 +44,9 @@ class Profiles:
     def of(self, entry: Entry, variant: str) -> Profile:
         key = (entry.rows["dry"], variant)
         if key not in self._known:
-            self._known[key] = measure(self.voices.power(entry, variant, 0, entry.frames), entry.labels[: entry.frames] > 0)
+            self._known[key] = measure(
+                self.voices.power(entry, variant, 0, entry.frames), entry.labels[: entry.frames] > 0
+            )
         return self._known[key]
 
 

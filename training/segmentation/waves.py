@@ -95,7 +95,9 @@ class WaveSimulator(Simulator):
             *Simulator.shapes()[1:],
         ]
 
-    def _response(self, scene: scenes.Scene, track: scenes.Track, room: int, mouth: int, in_room: str | None) -> tuple[int, tuple[float, float]]:
+    def _response(
+        self, scene: scenes.Scene, track: scenes.Track, room: int, mouth: int, in_room: str | None
+    ) -> tuple[int, tuple[float, float]]:
         """Row of the responses and amplitudes, for a speaker who is "near", "far" or (None) has the tail of the
         scene."""
         rng = self.rng
@@ -122,7 +124,15 @@ class WaveSimulator(Simulator):
             echo[which] = late, 10 ** (rng.uniform(*ECHO_DB) / 20)
         return echo
 
-    def _plan_speech(self, scene: scenes.Scene, numbers: list[int], rooms_of: list[str | None], sparse: bool, plan: Plan, noise: np.ndarray) -> np.ndarray:
+    def _plan_speech(
+        self,
+        scene: scenes.Scene,
+        numbers: list[int],
+        rooms_of: list[str | None],
+        sparse: bool,
+        plan: Plan,
+        noise: np.ndarray,
+    ) -> np.ndarray:
         """Fills the tracks of a plan, adds breaths to the noise, and returns the activity: uint8 [speakers, F]."""
         rng, count = self.rng, len(numbers)
         lively = scene.kind != "separate" or rng.random() < 0.35
@@ -130,10 +140,19 @@ class WaveSimulator(Simulator):
         room = int(rng.integers(ROOMS)) if scene.kind == "meeting" and rng.random() < SHARED_SHARE else -1
         mouths = rng.permutation(MOUTHS)
         for number, track in enumerate(scene.tracks):
-            plan.response[number], plan.share[number] = self._response(scene, track, room, int(mouths[number % MOUTHS]), rooms_of[number])
+            plan.response[number], plan.share[number] = self._response(
+                scene, track, room, int(mouths[number % MOUTHS]), rooms_of[number]
+            )
             plan.equaliser[number] = track.equaliser
         plan.echo[:] = self._draw_echo(count, is_call=scene.kind != "meeting")
-        for turn in draw_turns(rng, count, lively, sparse, lambda speaker, frames: self.voices.draw_span(numbers[speaker], frames), self.frames):
+        for turn in draw_turns(
+            rng,
+            count,
+            lively,
+            sparse,
+            lambda speaker, frames: self.voices.draw_span(numbers[speaker], frames),
+            self.frames,
+        ):
             span, number = turn.span, turn.speaker
             at = max(turn.start, int(free_from[number]) + 15)
             if at >= self.frames:

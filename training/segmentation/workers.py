@@ -43,7 +43,9 @@ class Slots:
 
     def __init__(self, context: multiprocessing.context.BaseContext, count: int, batch: int, shapes: Shapes):
         self.shapes = [((count, batch, *shape), kind) for shape, kind in shapes]
-        self.memory = [context.RawArray("B", int(np.prod(shape)) * np.dtype(kind).itemsize) for shape, kind in self.shapes]
+        self.memory = [
+            context.RawArray("B", int(np.prod(shape)) * np.dtype(kind).itemsize) for shape, kind in self.shapes
+        ]
 
     def arrays(self) -> list[np.ndarray]:
         return [np.frombuffer(memory, kind).reshape(shape) for memory, (shape, kind) in zip(self.memory, self.shapes)]
@@ -173,8 +175,21 @@ class Source:
     renderer: computes the windows if they are plans
     """
 
-    def __init__(self, simulator: Simulator, workers: Workers | None, batch: int, device: torch.device, renderer: Renderer | None = None):
-        self.simulator, self.workers, self.size, self.device, self.renderer = simulator, workers, batch, device, renderer
+    def __init__(
+        self,
+        simulator: Simulator,
+        workers: Workers | None,
+        batch: int,
+        device: torch.device,
+        renderer: Renderer | None = None,
+    ):
+        self.simulator, self.workers, self.size, self.device, self.renderer = (
+            simulator,
+            workers,
+            batch,
+            device,
+            renderer,
+        )
         self.on_gpu = ToGpu(workers, device) if workers and device.type == "cuda" else None
 
     def batch(self) -> list[Tensor]:

@@ -33,7 +33,9 @@ def main():
             method = (lambda **kw: waveform(client, **kw)) if name == "waveform" else getattr(client, name)
             results.append(method(**filled))
     except Exception as error:  # the tests compare the class and the words
-        print(json.dumps({"results": results, "error": type(error).__name__, "arguments": [str(a) for a in error.args]}))
+        print(
+            json.dumps({"results": results, "error": type(error).__name__, "arguments": [str(a) for a in error.args]})
+        )
         return
     print(json.dumps({"results": results}))
 
