@@ -75,8 +75,8 @@ export const optionalMetadata = () =>
     });
 
 /**
- * Faults of the labels as a whole, reported in addition to those of single labels. Takes the raw object: validation drops
- * `__proto__`, and no label may be lost silently.
+ * Faults of the labels as a whole, reported in addition to those of single labels. Takes the raw object: validation
+ * drops `__proto__`, and no label may be lost silently.
  */
 export function metadataErrors(metadata: unknown): FieldError[] {
   const keys = Object.keys(asObject(metadata) ?? {});
@@ -225,8 +225,8 @@ const ALIASES = {
 /**
  * Reads the body of a request. Reports all faulty fields at once, in the caller's spelling.
  *
- * @param between finds faults between fields. Gets the fields without faults, and all raw fields. If a field already has
- *   a fault, that one is reported.
+ * @param between finds faults between fields. Gets the fields without faults, and all raw fields. If a field already
+ *   has a fault, that one is reported.
  */
 export function parseBody<S extends z.ZodType>(
   body: unknown,

@@ -128,7 +128,9 @@ const largeBodies = new Slots({ slots: 2, perAccount: 1 });
 const RETRY_SECONDS = 5;
 /** For a whole body; a slot restarts the time. Enough for 8 MiB of audio at 1.5 Mbit/s. */
 const READ_LIMITS = { pauseMs: 15_000, totalMs: 60_000 } satisfies ReadLimits;
-const TOO_SLOW = `came too slowly: it has ${READ_LIMITS.totalMs / 1000} s, and no more than ${READ_LIMITS.pauseMs / 1000} s without a byte. Upload a recording (POST /v1/media/input) instead`;
+const TOO_SLOW =
+  `came too slowly: it has ${READ_LIMITS.totalMs / 1000} s, and no more than ${READ_LIMITS.pauseMs / 1000} s ` +
+  'without a byte. Upload a recording (POST /v1/media/input) instead';
 
 type Unread = 'too_large' | 'broken' | 'too_slow' | 'no_place';
 

@@ -68,7 +68,8 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       return apiError(
         c,
         402,
-        `The account has no subscription and less than ${MIN_CREDIT_SECONDS} s of credit beyond its unfinished jobs and streams.`,
+        `The account has no subscription and less than ${MIN_CREDIT_SECONDS} s of credit ` +
+          'beyond its unfinished jobs and streams.',
       );
     case 'missing_scope':
       return apiError(c, 403, `The API key lacks the scope ${refusal.scope}.`);

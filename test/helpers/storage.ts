@@ -8,8 +8,8 @@ export type Storage = Awaited<ReturnType<typeof startRuntime>>;
 let shared: Promise<Storage> | undefined;
 
 /**
- * A real D1 database with all migrations, a real R2 bucket and queues without consumers, in workerd's memory. Test files
- * share it: it is empty when a file calls this.
+ * A real D1 database with all migrations, a real R2 bucket and queues without consumers, in workerd's memory. Test
+ * files share it: it is empty when a file calls this.
  */
 export async function startStorage(): Promise<Storage> {
   // Vitest ends a worker by a signal. Miniflare ends its runtime when the process exits.

@@ -57,6 +57,8 @@ export function tooSlow(host: string, receivedBytes: number, timeoutMs: number):
   const [mebibytes, minutes] = [receivedBytes / 1024 ** 2, timeoutMs / 60_000];
   return {
     kind: 'too_slow',
-    message: `The server ${host} sends too slowly: ${mebibytes.toFixed(1)} MiB in ${minutes.toFixed(0)} minutes. Upload the recording (POST /v1/media/input) instead.`,
+    message:
+      `The server ${host} sends too slowly: ${mebibytes.toFixed(1)} MiB in ${minutes.toFixed(0)} minutes. ` +
+      'Upload the recording (POST /v1/media/input) instead.',
   };
 }

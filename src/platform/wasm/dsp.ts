@@ -102,7 +102,8 @@ function createResampler(dsp: DspExports): ResamplerPort {
       const handle = dsp.rs_open(fromHz, firstInputSample, firstOutputSample);
       if (handle === 0)
         throw new RangeError(
-          `cannot resample from ${fromHz} Hz: outside 1000…1000000 Hz, the input starts long after the output, or out of memory`,
+          `cannot resample from ${fromHz} Hz: outside 1000…1000000 Hz, ` +
+            'the input starts long after the output, or out of memory',
         );
       return new WasmResampler(dsp, handle);
     },
