@@ -307,15 +307,15 @@ function render(observed: Awaited<ReturnType<typeof observe>>, identifier: Ident
   const eer = equalErrorRate(pairs.map(({ confidence, isSame }) => ({ score: confidence, isSame })));
   const accepted = total.filter((voice) => voice !== undefined).length;
   const enrolledHead = ['enrolled: found', 'enrolled: another name', 'not enrolled: given a name'];
-  return `${observed.conversations.length} generated conversations of two to five people, 30 s to 2 minutes, near and far,
+  return `${observed.conversations.length} generated conversations of two to five people, 30 s to 2 minutes, near, far,
 telephone, noise (\`training/identification\`, seed 31, half \`check\`); voiceprints of 4 to 29 s of other recordings of
-the same people: ${accepted} of ${total.length} recordings were accepted. About a third of the speakers are not enrolled,
-and up to three people are enrolled who do not speak. Percent of the seconds of diarized speakers:
+the same people: ${accepted} of ${total.length} recordings were accepted. About a third of the speakers are not
+enrolled, and up to three people are enrolled who do not speak. Percent of the seconds of diarized speakers:
 
 ${table(['threshold', 'exclusive', 'right', ...enrolledHead], rows, 2)}
 
-Confidence of a diarized speaker for a submitted voice (${pairs.length} pairs; equal error rate ${eer.toFixed(1)} %), and
-the percent of pairs that are the same person:
+Confidence of a diarized speaker for a submitted voice (${pairs.length} pairs; equal error rate ${eer.toFixed(1)} %),
+and the percent of pairs that are the same person:
 
 ${table(['confidence', 'pairs', 'mean', 'same person %'], bins, 1)}`;
 }

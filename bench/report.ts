@@ -44,7 +44,7 @@ const TITLES: Readonly<Record<Section, string>> = {
 
 const INTRODUCTION = `# Results
 
-Written by \`npm run bench\`; \`bench/README.md\` describes what is measured and how. Every section names its day, commit
+Written by \`npm run bench\`; \`bench/README.md\` describes what is measured and how. Every section has its day, commit
 and machine: a section that was not run again keeps its older figures.
 `;
 

@@ -77,8 +77,8 @@ export async function measureShards(recordings: readonly LabelledRecording[] | u
     rows.push(await measureOne(recording, REDUCED.setting, REDUCED.cuts));
   }
   const cuts = SHARD_SECONDS.map((seconds) => `in shards of ${seconds} s`);
-  return `DER in per cent of recordings analysed as a whole and in shards, as in jobs, in Node with the Worker's code and
-WebAssembly. "Joined": the labelled recordings of a folder in sequence; people that occur in several count once. The
+  return `DER in per cent of recordings analysed as a whole and in shards, as in jobs, in Node with the Worker's code
+and WebAssembly. "Joined": the labelled recordings of a folder in sequence; people that occur in several count once. The
 generated meetings are the ${MAX_MEETINGS} longest (\`ROLLCALL_MEETINGS\`). The ten people are those of "Lengths", in a
 recording whose local speakers are reduced to representatives before clustering (with ffmpeg). Windows and stretches lie
 on one grid for the recording, so that all turns should be equal.

@@ -1,9 +1,8 @@
 import { scheduler } from 'node:timers/promises';
 
 /*
- * What workerd has and Node does not, or not all versions of it: without `ArrayBuffer.prototype.transfer` (ES2024, not
- * in Node 20) nothing that is given back (`src/audio/memory.ts`) would be gone in the tests, and none of them could see
- * it used afterwards.
+ * Globals of workerd that Node or some of its versions lack. Without `ArrayBuffer.prototype.transfer` (ES2024, not in
+ * Node 20), `src/audio/memory.ts` would not detach released buffers, and no test would detect that one is used again.
  */
 interface WithTransfer {
   transfer?: (this: ArrayBuffer) => ArrayBuffer;

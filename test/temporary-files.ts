@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Gives a test run a folder for its temporary files, and takes it away afterwards with all that was left in it:
- * Miniflare deletes its own folder in the background, which the end of a test's process cuts short, and what a test
- * kills deletes nothing.
+ * Creates a folder for the temporary files of a test run and removes it at the end of the run. Miniflare deletes its
+ * folders in the background, which the end of a process interrupts, and killed processes delete nothing.
  */
 export default function setup(): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'rollcall-test-'));

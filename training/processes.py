@@ -21,7 +21,8 @@ def workers(
         yield pool
     except BrokenProcessPool:
         raise SystemExit(
-            "a worker process ended early. Without an error above, it was killed, probably for lack of memory: use fewer --processes"
+            "a worker process ended early. Without an error above, it was killed, "
+            "probably for lack of memory: use fewer --processes"
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)

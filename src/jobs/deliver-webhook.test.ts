@@ -146,7 +146,7 @@ describe('deliverWebhook', () => {
   it.each([
     ['succeeded', undefined, {}],
     ['failed', { code: 'no_speech', message: 'No speech.' }, { code: 'no_speech', error: 'No speech.' }],
-  ])('sends the output of a job that has %s for a day, and no output afterwards', async (jobStatus, error, output) => {
+  ])('includes the output of a %s job only in its first 24 hours', async (jobStatus, error, output) => {
     const bodyAt = async (now: number) => {
       world.now = NOW;
       await endJob(error);

@@ -84,8 +84,8 @@ interface LabelEvent {
 type WindowState = Pick<SegmentedWindow, 'firstFrame' | 'frames' | 'speakers' | 'activations' | 'expected' | 'active'>;
 
 /**
- * A session as stored in a snapshot. Stored names differ from fields: `looks` counts windows, `told` is `#sent`, `past`
- * is `#earlierWindows`, `ear` is `#buffer`.
+ * A session as stored in a snapshot. Some keys differ from the fields that they store: `looks` is `#windows`, `told` is
+ * `#sent`, `past` is `#earlierWindows`, `ear` is `#buffer`.
  */
 interface SessionState {
   readonly settings: LiveSettings;

@@ -257,7 +257,7 @@ class TranscriptionRun {
   }
 
   /**
-   * Cancels the unfinished jobs, unless the answer told the client to read them later.
+   * Cancels the unfinished jobs, except after a 504, whose message names the job so that the client can read it later.
    *
    * @throws `error` if it is no TranscriptionFault
    */

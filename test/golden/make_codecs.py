@@ -1,10 +1,10 @@
-"""Makes test/fixtures/audio/codec_*: short coded files, where their packets lie, and what native FFmpeg decodes them to.
+"""Makes test/fixtures/audio/codec_*: short coded files, positions of their packets, and their samples by native FFmpeg.
 
     python test/golden/make_codecs.py        (needs numpy, and ffmpeg, ffprobe, flac and lame on the PATH)
 
-The recordings are synthetic: two detuned harmonic tones, one a channel, with a little noise. Expected samples are the mean of the
-channels; for MP3 without the removal of the encoder's delay, as the decoder gives them packet by packet. `codec_*.f32` holds
-float32 little endian; FLAC being lossless, its expectation comes from the samples that were coded.
+The recordings are synthetic: two detuned harmonic tones, one per channel, with a little noise. Expected samples are
+the mean of the channels; those of MP3 include the encoder's delay, as a decoder returns them packet by packet. `codec_*.f32`
+is float32 little endian. FLAC is lossless, so its expected samples are the coded ones.
 """
 
 import json

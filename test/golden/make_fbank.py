@@ -1,9 +1,9 @@
-"""Makes data/fbank_*.npy: a synthetic signal and its filterbank by kaldi-native-fbank, the reference for wasm/dsp/filterbank.c.
+"""Makes data/fbank_*.npy: a signal and its filterbank by kaldi-native-fbank, the reference for wasm/dsp/filterbank.c.
 
     pip install numpy kaldi-native-fbank==1.22.5 && python test/golden/make_fbank.py
 
-The signal (1 s at 16 kHz, stored as int16) has what a filterbank can get wrong: digital silence, a constant offset, faint hiss,
-harmonics that move like a voice's, full-scale noise, a click.
+The signal (1 s at 16 kHz, stored as int16) has difficult cases for a filterbank: digital silence, a constant offset,
+faint hiss, harmonics that glide as in a voice, full-scale noise, a click.
 """
 
 from pathlib import Path

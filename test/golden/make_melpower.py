@@ -1,4 +1,6 @@
-"""Makes data/melpower_expected.npy: mel powers of data/fbank_samples.npy in double precision, the reference for wasm/dsp/melpower.c.
+"""Makes data/melpower_expected.npy, the reference for wasm/dsp/melpower.c.
+
+It has the mel powers of data/fbank_samples.npy in double precision.
 
     pip install numpy scipy && python test/golden/make_melpower.py
 

@@ -1,9 +1,9 @@
-"""Makes data/ref_*: random inputs and what the reference implementations make of them.
+"""Makes data/ref_*: random inputs and the results of the reference implementations.
 
     pip install -r test/golden/requirements.txt && python test/golden/make_reference.py
 
-powerset, aggregation, speaker counts, reconstruction, turns and VBx by pyannote.audio, hierarchical clustering and assignment by
-scipy. The inputs are drawn with a fixed seed; nothing here is speech.
+Powerset, aggregation, speaker counts, reconstruction, turns and VBx by pyannote.audio, hierarchical clustering and
+assignment by scipy. The inputs are random with a fixed seed; they are no speech.
 """
 
 import json

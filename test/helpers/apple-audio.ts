@@ -8,7 +8,7 @@ export interface AiffOptions {
   readonly rateHz?: number;
   /** Makes an AIFF-C file. */
   readonly type?: string;
-  /** What the header says of the sound chunk's size, instead of the truth. */
+  /** Size of the sound chunk in the header; the true size by default. */
   readonly declaredBytes?: number;
   readonly isSoundFirst?: boolean;
   readonly skippedBytes?: number;

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createOpenAiEngine } from '../../src/platform/openai-engine.ts';
 import { startServer } from './http-server.ts';
 
-/** What the engine was sent. */
+/** A request that the engine received. */
 export interface HeardAudio {
   readonly seconds: number;
   readonly fields: Readonly<Record<string, string[]>>;
@@ -13,7 +13,7 @@ type Behaviour = (response: ServerResponse, heard: HeardAudio) => void;
 
 const SAMPLE_RATE_HZ = 16_000;
 const WAV_HEADER_BYTES = 44;
-/** The engine says a word so often. */
+/** Interval of the words in the engine's answers. */
 const WORD_SECONDS = 0.5;
 
 /** A word every half second, numbered, every fourth with a full stop. */
@@ -30,7 +30,7 @@ export const sendJson = (response: ServerResponse, body: unknown, status = 200):
   response.end(typeof body === 'string' ? body : JSON.stringify(body));
 };
 
-/** As a good engine answers. */
+/** A complete answer without errors. */
 export const answerWell: Behaviour = (response, { seconds }) => {
   const words = wordsOf(seconds);
   const text = words.map(({ word }) => word).join(' ');
@@ -38,8 +38,8 @@ export const answerWell: Behaviour = (response, { seconds }) => {
 };
 
 /**
- * A transcription engine with OpenAI's API on loopback, with scripted behaviour: `behaviours` are used up one
- * request each, then it answers well.
+ * A transcription engine with OpenAI's API on loopback. Each request uses up one of `behaviours`; later requests get
+ * complete answers.
  */
 export async function startEngine() {
   const behaviours: Behaviour[] = [];

@@ -11,19 +11,19 @@ import { createDsp } from '../../src/platform/wasm/dsp.ts';
 
 const wasm = (path: string) => new WebAssembly.Module(readFileSync(new URL(`../../wasm/${path}`, import.meta.url)));
 
-/** The real decoders and the real resampler. */
+/** The real decoders and resampler. */
 export function audioPorts(): AudioPorts {
   return { decoder: createDecoders(wasm('codecs/codecs.wasm')), resampler: createDsp(wasm('dsp/dsp.wasm')).resampler };
 }
 
 export interface CountingSource extends ByteSource {
-  /** What was asked for: streams by their offset alone, ranges with a length. */
+  /** Reads so far: streams have only an offset, ranges also a length. */
   readonly reads: { readonly offset: number; readonly length?: number }[];
 }
 
 const CHUNK_BYTES = 50_000;
 
-/** Bytes in memory. Reuses its views, as `ByteSource` allows, and fails where a stream is read that was closed. */
+/** Bytes in memory. Reuses its views, as `ByteSource` allows, and fails if a closed stream is read. */
 export function memorySource(bytes: Uint8Array, canSeek = true): CountingSource {
   const reads: { offset: number; length?: number }[] = [];
   let stream = 0;
@@ -58,7 +58,7 @@ export function memorySource(bytes: Uint8Array, canSeek = true): CountingSource 
   };
 }
 
-/** A source whose bytes are made when they are read, for files that are too long to be held. */
+/** A source that computes its bytes when they are read, for files that are too long for memory. */
 export function madeSource(sizeBytes: number, make: (offset: number, length: number) => Uint8Array): ByteSource {
   const piece = (offset: number, length: number) => make(offset, Math.min(length, sizeBytes - offset));
   return {
@@ -92,7 +92,7 @@ export async function collect(blocks: AsyncIterable<Float32Array>): Promise<Floa
   return all;
 }
 
-/** What a recording turns out to be once it was decoded as a whole. */
+/** Facts of a completely decoded recording. */
 export interface Decoded {
   readonly format: string;
   readonly codec: string;
@@ -123,7 +123,7 @@ export async function probeAudio(source: ByteSource, decoder: DecoderPort): Prom
 export const outputSampleCount = ({ totalSamples, sampleRateHz }: Decoded): number =>
   Math.ceil((totalSamples * 16000) / sampleRateHz);
 
-/** 16 kHz samples of a range, by another process that continues from a checkpoint. */
+/** Samples of a range at 16 kHz, decoded by another process from a checkpoint. */
 export async function readRange(
   bytes: Uint8Array,
   _index: Decoded,
@@ -153,13 +153,14 @@ export interface Reading {
   /** 16 kHz. */
   readonly samples: Float32Array;
   readonly end: AudioResult<RecordingEnd>;
-  /** As other processes get them, one for each place that was asked for and came. */
+  /** As other processes get them: one for each requested position before the end. */
   readonly checkpoints: readonly Checkpoint[];
 }
 
 /**
- * Reads a recording to its end, and notes where other processes could continue. @param places in order, samples at 16
- * kHz
+ * Reads a recording to its end and takes checkpoints.
+ *
+ * @param places positions of the checkpoints, ascending, samples at 16 kHz
  */
 export async function readAll(
   bytes: Uint8Array,
@@ -186,8 +187,8 @@ export async function readAll(
 }
 
 /**
- * Mono at the source's own rate, from `startSample` to the end: where that is not 0, by another process that continues
- * there.
+ * Decodes to mono at the source's rate, from `startSample` to the end. If `startSample` is not 0, another process
+ * continues there from a checkpoint.
  */
 export async function readSourceRate(
   bytes: Uint8Array,
@@ -248,7 +249,7 @@ export function worstDifference(a: Float32Array, b: Float32Array): number {
 
 export const concat = (...parts: Uint8Array[]): Uint8Array => new Uint8Array(Buffer.concat(parts));
 
-/** Whether a command of the system is there; where not, the reason is printed once. */
+/** Whether a command of the system is installed; if not, prints once that its tests are skipped. */
 export function hasTool(name: string): boolean {
   try {
     execFileSync(name, ['-version'], { stdio: 'ignore' });
@@ -260,7 +261,7 @@ export function hasTool(name: string): boolean {
   }
 }
 
-/** Runs ffmpeg from bytes to bytes, over files: into a pipe it cannot write lengths and tags. */
+/** Runs ffmpeg on bytes. Uses files, because ffmpeg cannot write lengths and tags into a pipe. */
 export function ffmpeg(
   input: Uint8Array,
   outputArgs: readonly string[],

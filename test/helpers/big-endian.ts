@@ -10,7 +10,7 @@ export function bef64(value: number): number[] {
   return [...bytes];
 }
 
-/** An 80-bit IEEE extended float; whole numbers up to 2^31. */
+/** A whole number up to 2^31 as an 80-bit IEEE extended float. */
 export function extended80(value: number): number[] {
   if (value === 0) return Array(10).fill(0);
   const exponent = Math.floor(Math.log2(value));

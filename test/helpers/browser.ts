@@ -6,21 +6,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
 
-/** Chromium, where it is installed; `CHROMIUM` names another one. */
+/** Path of Chromium; undefined if it is not installed. `CHROMIUM` overrides it. */
 export const chromium = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/google-chrome'].find(
   (path) => path !== undefined && existsSync(path),
 );
 if (chromium === undefined) console.warn('skipped: no Chromium is installed (CHROMIUM may name one)');
 
-/** A page of a real browser, spoken to over the DevTools protocol. */
+/** A page of a real browser, controlled through the DevTools protocol. */
 export interface Page {
-  /** What the browser complained of: exceptions, and what the page's policy forbade. */
+  /** Exceptions, and violations of the page's content security policy. */
   readonly complaints: string[];
   send(method: string, params?: object): Promise<Record<string, unknown>>;
   open(address: string): Promise<void>;
-  /** The value of an expression, as JSON carries it; promises are waited for. */
+  /** Evaluates an expression and awaits its promise. @returns the value as JSON */
   evaluate<T>(expression: string): Promise<T>;
-  /** Puts a file of this machine into a file's field. */
+  /** Selects a file of this machine in a file input. */
   choose(selector: string, path: string): Promise<void>;
   press(key: keyof typeof KEY_CODES): Promise<void>;
 }
@@ -32,7 +32,7 @@ export interface Browser {
 
 const KEY_CODES = { Tab: 9, Enter: 13, ' ': 32, ArrowRight: 39 } as const;
 
-/** @param args more of Chromium's options */
+/** @param args additional options of Chromium */
 export async function startBrowser(args: readonly string[] = []): Promise<Browser> {
   const profile = mkdtempSync(join(tmpdir(), 'rollcall-browser-'));
   const options = ['--headless=new', '--no-sandbox', '--remote-debugging-port=0', `--user-data-dir=${profile}`];
@@ -130,7 +130,7 @@ export async function startBrowser(args: readonly string[] = []): Promise<Browse
   return {
     newPage,
     async close() {
-      // Killed, it would leave children behind that go on writing into the profile while it is removed.
+      // After a kill, its child processes would still write to the profile while it is removed.
       void send('Browser.close').catch(() => undefined);
       const kill = setTimeout(() => child.kill('SIGKILL'), 5000);
       await ended;

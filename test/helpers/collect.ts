@@ -1,4 +1,4 @@
-/** All that an iterable gives, in an array. */
+/** All items of an async iterable. */
 export async function collect<T>(values: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const value of values) all.push(value);

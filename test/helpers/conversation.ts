@@ -12,9 +12,9 @@ export interface Conversation extends SpeakerTurns {
 }
 
 /**
- * A generated conversation: sentences of three to twelve words by changing speakers, every third begun before the one
- * before has ended. Its turns have the errors that a good diarization has: their edges are off by up to 0.1 s, and who
- * is louder has the turns without overlap.
+ * A generated conversation: sentences of three to twelve words by changing speakers; every third sentence begins before
+ * the previous one has ended. Its turns have typical errors of a diarization: their edges are off by up to 0.1 s, and
+ * the louder speaker has the exclusive turns.
  */
 export function conversation({
   seed,

@@ -2,7 +2,7 @@ import { dot } from '../../src/diarization/numerics.ts';
 
 /**
  * Cosine similarity of every row with every row.
- * a [rows, dimension], b [columns, dimension] → [rows, columns]; 0 where a vector is all zeros
+ * a [rows, dimension], b [columns, dimension] → [rows, columns]; 0 if a vector is all zeros
  */
 export function cosineMatrix(a: Float32Array, b: Float32Array, dimension: number): Float32Array {
   const rows = a.length / dimension;

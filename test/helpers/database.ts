@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { IngestedLength } from '../../src/jobs/job-record.ts';
 import type { JobStore } from '../../src/jobs/job-store.ts';
 
-/** Makes the service's tables in an empty database; or applies the migrations from one on, or those before one. */
+/** Applies the migrations in order: all by default, or those from `from` on and before `before`. */
 export async function migrate(db: D1Database, { from = '', before = '~' } = {}): Promise<void> {
   const folder = join(import.meta.dirname, '../../migrations');
   const files = readdirSync(folder).filter((file) => file >= from && file < before);
@@ -17,7 +17,7 @@ export async function migrate(db: D1Database, { from = '', before = '~' } = {}):
   }
 }
 
-/** Starts a job and brings it to the analysis of its recording. @returns whether it was not running already */
+/** Starts a job and moves it to the step `analyse`. @returns false if it was already running */
 export async function startShards(
   store: JobStore,
   jobId: string,

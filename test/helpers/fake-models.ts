@@ -3,9 +3,9 @@ import { buildPowerset } from '../../src/diarization/segmenter.ts';
 import type { AnalysisPorts } from '../../src/diarization/shard.ts';
 
 /**
- * Models that read who speaks from the samples themselves: a sample of `k / 100` is speaker k (1…9) alone, one of `(10
- * i + j) / 100` speakers i and j at once, 0 is silence. They have the shapes and the windowing of real ones, and answer
- * at once and exactly, so that tests of the pipeline test the pipeline.
+ * Models that take the speakers from the values of the samples: `k / 100` is speaker k (1…9) alone,
+ * `(10 i + j) / 100` speakers i and j at once, 0 silence. They have the shapes and windows of the real models. Their
+ * results are exact, so that tests of the pipeline do not depend on models.
  */
 export const SEGMENTATION_INFO: SegmentationInfo = {
   id: 'fake-segmentation',
@@ -85,7 +85,7 @@ export function fakePorts(onRun: (stage: 'segmentation' | 'trunk') => void = () 
       async head(pooled, batch) {
         const out = new Float32Array(batch * CHANNELS);
         for (let row = 0; row < batch; row++) {
-          // Below zero is what the mean subtraction left of others: a voice depends on who else speaks, but little.
+          // Negative values come from the mean subtraction: an embedding depends slightly on the other speakers.
           const means = pooled.subarray(row * 2 * CHANNELS, row * 2 * CHANNELS + CHANNELS);
           out.set(
             means.map((mean) => (mean < 0 ? 0.1 * mean : mean)),
@@ -99,7 +99,7 @@ export function fakePorts(onRun: (stage: 'segmentation' | 'trunk') => void = () 
   };
 }
 
-/** Mean and standard deviation as their formulas have them, in double precision. */
+/** Mean and standard deviation by their definitions, in double precision. */
 export const plainPooling: PoolingPort = {
   pool(pieces) {
     const channels = pieces[0]?.trunk.channels ?? 0;
@@ -126,7 +126,7 @@ export const plainPooling: PoolingPort = {
 export function recording(script: readonly (readonly [speakers: readonly number[], seconds: number])[]): Float32Array {
   const parts = script.map(([speakers, seconds]) => {
     const code = speakers.length === 2 ? 10 * speakers[0] + speakers[1] : (speakers[0] ?? 0);
-    // Every other one is negative: a constant would be an offset, which has no level.
+    // Signs alternate: a constant signal would be an offset without level.
     return Float32Array.from({ length: Math.round(seconds * 16000) }, (_, at) => (at % 2 === 0 ? code : -code) / 100);
   });
   const samples = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));

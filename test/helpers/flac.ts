@@ -4,11 +4,11 @@ import { crc8, crc16 } from '../../src/audio/crc.ts';
 export interface FlacOptions {
   readonly channels?: number;
   readonly blockSamples?: number;
-  /** Number in the first header: of the frame, or of the sample where the block size varies. */
+  /** Number in the first header: of the frame, or of the sample if the block size varies. */
   readonly firstNumber?: number;
-  /** Block sizes taken in turn instead of `blockSamples`. */
+  /** Block sizes used in rotation instead of `blockSamples`. */
   readonly blockSizes?: readonly number[];
-  /** What STREAMINFO says; the truth by default. */
+  /** Values of STREAMINFO; the true ones by default. */
   readonly declaredSamples?: number;
 }
 
@@ -18,7 +18,7 @@ function codedNumber(value: number): number[] {
   if (value < 0x80) return [value];
   const rest: number[] = [];
   let left = value;
-  // Each further byte holds six bits, the first one fewer with each.
+  // Each further byte has six bits; the first byte has one bit less for each further byte.
   while (left >= 2 ** (6 - rest.length)) {
     rest.unshift(0x80 | (left % 64));
     left = Math.floor(left / 64);

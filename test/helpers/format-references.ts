@@ -1,4 +1,4 @@
-/** What native ffmpeg decodes a file of `test/fixtures/formats` to, mono at the file's own rate. */
+/** Decoding of a file of `test/fixtures/formats` by native ffmpeg, mono at the rate of the file. */
 export interface FormatReference {
   readonly file: string;
   readonly rateHz: number;

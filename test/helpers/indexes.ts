@@ -7,14 +7,14 @@ const { decoder } = audioPorts();
 export const formatFixture = (name: string): Uint8Array =>
   new Uint8Array(readFileSync(new URL(`../fixtures/formats/${name}`, import.meta.url)));
 
-/** What a recording decodes to. @throws what is wrong with it */
+/** Facts of the decoded recording. @throws the message of its fault */
 export async function indexOf(file: Uint8Array): Promise<Decoded> {
   const probed = await probeAudio(memorySource(file), decoder);
   if (!probed.ok) throw new Error(probed.error.message);
   return probed.value;
 }
 
-/** The same of a recording that must be of a format. */
+/** The same, for a recording that must have the given format. */
 export async function indexAs(format: string, file: Uint8Array): Promise<Decoded> {
   const index = await indexOf(file);
   if (index.format !== format) throw new Error(`not ${format} but ${index.format}`);

@@ -21,9 +21,9 @@ import { fakePorts } from './fake-models.ts';
 import { startStorage } from './storage.ts';
 import { pcm16 } from './wav.ts';
 
-/** Where the clock of each test begins. */
+/** Start of each test's clock, milliseconds since the Unix epoch. */
 export const NOW = 1_800_000_000_000;
-/** Of which version states are, and after what chunks and parts of the first file are named. */
+/** Version of the stored states, and the tag in the names of chunks and parts of the first file. */
 export const WORK = 'v';
 export const TAG = `${WORK}.0`;
 const SIGNING_KEY = Buffer.alloc(32).toString('base64');
@@ -34,7 +34,7 @@ function codecsOf(): AudioPorts {
   return codecs;
 }
 
-/** What a state says of a recording of a second, or of as many samples, that was read as a whole. */
+/** Facts of a completely read recording, of one second by default. */
 export function recordingOf(changes: Partial<IngestedRecording> = {}): IngestedRecording {
   const totalSamples = changes.totalSamples ?? 16_000;
   const facts = { format: 'wav', codec: 'pcm', sampleRateHz: 16_000, channels: 1 };
@@ -47,7 +47,7 @@ export function recordingOf(changes: Partial<IngestedRecording> = {}): IngestedR
   };
 }
 
-/** The state of one that was read as a whole. */
+/** The ingest state of a completely read recording. */
 export function ingestedState(changes: Partial<IngestedRecording> = {}): IngestState {
   const recording = recordingOf(changes);
   return {
@@ -60,7 +60,7 @@ export function ingestedState(changes: Partial<IngestedRecording> = {}): IngestS
   };
 }
 
-/** Gives others a turn, as the platform's scheduler does. */
+/** Yields to other work, as the platform's scheduler does. */
 const turn = (): Promise<void> => new Promise((done) => setImmediate(done));
 
 interface Storage {
@@ -70,11 +70,11 @@ interface Storage {
 }
 
 /**
- * The steps of jobs on a real database and a real bucket, for the tests of one file. Each test has an account and a job
- * of its own, and a clock that it moves by hand. Sources and receivers are whatever servers the test starts on this
- * machine; messages are noted and go nowhere.
+ * The steps of jobs on a real database and a real bucket, for the tests of one file. Each test has a new account, a new
+ * job and a clock that it sets. Sources and receivers are servers that the test starts on this machine. Messages are
+ * recorded, not delivered.
  *
- * @param start where the database and the bucket are
+ * @param start starts the database and the bucket
  */
 export function useJobs(start: () => Promise<Storage> = startStorage) {
   let storage: Storage;
@@ -85,18 +85,18 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
     accountId: '',
     id: '',
     now: NOW,
-    /** What was sent, without the first message of a job. */
+    /** Sent messages, without the first message of a job. */
     sent: [] as Queued[],
-    /** How many shards the job's object was told that it may hand out. */
+    /** Numbers of shards that were passed to the job's object. */
     ready: [] as number[],
-    /** Addresses of which a copy was asked for. */
+    /** Addresses whose copy was requested. */
     copied: [] as string[],
     ports: {} as JobPorts,
     get storage() {
       return storage;
     },
     sources,
-    /** The same ports, some methods of the database or of the bucket replaced. */
+    /** The same ports with some methods of the database or the bucket replaced. */
     withStore: (changes: Partial<JobStore>): JobPorts => ({
       ...world.ports,
       store: { ...world.ports.store, ...changes },
@@ -117,7 +117,7 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
       world.sent.length = 0;
       return created.value;
     },
-    /** A job in work whose recording has been read: it is at the step `analyse`. */
+    /** Creates a running job whose recording has been read: its step is `analyse`. */
     async running(recording: Partial<IngestedRecording> = {}, request: object = {}): Promise<JobRecord> {
       await world.create(request);
       const state = ingestedState(recording);
@@ -125,7 +125,7 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
       await startShards(world.ports.store, world.id, state.recording!, world.now);
       return world.record();
     },
-    /** Stores the state of the job's recording, whatever was there. */
+    /** Stores the ingest state of the job, also over an existing one. */
     async putState(state: IngestState): Promise<void> {
       const before = await findIngest(world.ports, world.id);
       await saveIngest(world.ports, world.id, state, before?.etag);
@@ -147,7 +147,7 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
     },
     /** The message of a step of the job: `ingest`, `analyse` … */
     row: (step: string) => world.ports.store.outboxRow(`${world.id}/${step}`),
-    /** The steps that messages are left for. */
+    /** Steps of the job that still have a message. */
     async steps(): Promise<string[]> {
       const { rows } = await world.ports.store.overdue(Infinity, 1000, { jobId: world.id });
       return rows.map((row) => row.id.slice(world.id.length + 1)).sort();

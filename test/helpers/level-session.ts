@@ -11,8 +11,8 @@ interface State {
 }
 
 /**
- * A session that reads who speaks from the last sample of each push: exact, immediate and small, so that tests of the
- * protocol test the protocol. It pauses in every push, as a real one does.
+ * A session that takes the speaker from the last sample of each push. Its results are exact and immediate, so that tests
+ * of the protocol do not depend on models. It pauses in every push, as a real session does.
  */
 export class LevelSession implements LiveSession {
   #received: number;

@@ -12,7 +12,7 @@ export interface Received {
     readonly timestamp: number;
     readonly speaker: string;
     readonly match?: string | null;
-    /** Of corrections, in the place of all others. */
+    /** Only in corrections, which have no other field. */
     readonly changes?: readonly { start: number; end: number; from: string; to: string }[];
   };
 }
@@ -20,16 +20,16 @@ export interface Received {
 /** A WebSocket client as a caller would write one. */
 export interface LiveClient {
   readonly socket: WebSocket;
-  /** What has come so far. */
+  /** Messages received so far. */
   readonly received: Received[];
-  /** Settles when the connection is closed, by whomever. */
+  /** Settles when either side has closed the connection. */
   readonly closed: Promise<{ readonly code: number; readonly reason: string }>;
   send(data: string | Uint8Array): void;
-  /** Sends frames one every `everyMs`; far faster than real time, and slow enough to be processed. */
+  /** Sends a frame every `everyMs`: faster than real time, but slow enough to be processed. */
   stream(frames: readonly Uint8Array[], everyMs?: number): Promise<void>;
 }
 
-/** The answer to an upgrade that was refused. */
+/** The answer to a refused upgrade. */
 export class Refused extends Error {
   constructor(readonly status: number) {
     super(`the upgrade was answered with ${status}`);
@@ -37,8 +37,8 @@ export class Refused extends Error {
 }
 
 /**
- * @param origin as a browser sends it
- * @throws Refused when the service answers with anything but 101
+ * @param origin the header that a browser sends
+ * @throws Refused if the status of the answer is not 101
  */
 export function connect(url: string, origin?: string): Promise<LiveClient> {
   const socket = new WebSocket(url, { perMessageDeflate: false, origin });
@@ -69,12 +69,12 @@ export function connect(url: string, origin?: string): Promise<LiveClient> {
   });
 }
 
-/** One frame of 100 ms at 16 kHz, every sample of that value. */
+/** One frame of 100 ms at 16 kHz whose samples are all `value`. */
 export function frameOf(value: number): Uint8Array {
   return new Uint8Array(new Float32Array(FRAME_SAMPLES).fill(value).buffer);
 }
 
-/** Samples at 16 kHz as frames; what does not fill the last one is left out. */
+/** Samples at 16 kHz as frames, without an incomplete last one. */
 export function framesOf(samples: Float32Array): Uint8Array[] {
   return Array.from({ length: Math.floor(samples.length / FRAME_SAMPLES) }, (_, i) => {
     const frame = samples.slice(i * FRAME_SAMPLES, (i + 1) * FRAME_SAMPLES);
@@ -83,8 +83,7 @@ export function framesOf(samples: Float32Array): Uint8Array[] {
 }
 
 /**
- * What is wrong with the turns of a stream that has ended: ends without a start, starts of an open turn, times that go
- * back.
+ * Faults in the turns of an ended stream: ends without a start, starts of an open turn, descending times.
  */
 export function turnFaults(received: readonly Received[]): string[] {
   const faults: string[] = [];

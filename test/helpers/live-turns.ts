@@ -1,6 +1,6 @@
 import type { LiveEvent } from '../../src/live/live-session.ts';
 
-/** Turns of a stream's events; what is wrong with the events is thrown. */
+/** Turns of a stream's events. @throws for faulty events */
 export function turnsOf(events: readonly LiveEvent[]): { speaker: string; start: number; end: number }[] {
   const open = new Map<number, number>();
   const lastTime = new Map<number, number>();

@@ -24,7 +24,7 @@ export function runCli(name: string, args: readonly string[], env: Record<string
 }
 
 /**
- * @param ownGroup in a process group of its own, as a terminal runs a command: `process.kill(-pid)` reaches all of it
+ * @param ownGroup runs it in a new process group, as a terminal does: `process.kill(-pid)` reaches all its processes
  */
 export function spawnCli(
   name: string,
@@ -53,26 +53,26 @@ export function collect(child: ChildProcess): Promise<Finished> {
   return new Promise((done) => child.on('close', (code) => done({ code, stdout, stderr })));
 }
 
-/** `npm start` in a process of its own, on a state folder of its own. */
+/** `npm start` in a separate process, with a separate state folder. */
 export interface RunningService {
   readonly url: string;
   readonly key: string;
   readonly pid: number;
-  /** What it has written to stdout and stderr so far. */
+  /** Output on stdout and stderr so far. */
   log(): string;
-  /** kill -9 of the Node process alone: its workerd stays behind. */
+  /** kill -9 of the Node process only; its workerd continues. */
   killParent(): Promise<void>;
   /** kill -9 of the Node process and of workerd. */
   killAll(): Promise<void>;
-  /** Ctrl-C; gives the exit code. */
+  /** Sends Ctrl-C. @returns the exit code */
   interrupt(): Promise<number | null>;
   workerdPids(): number[];
 }
 
 /**
- * @param ownGroup in a process group of its own, as a terminal runs a command
+ * @param ownGroup runs it in a new process group, as a terminal does
  * @param env ROLLCALL_ variables
- * @throws when it has not printed its key within a minute, or ends before
+ * @throws if it ends or a minute passes before it prints its key
  */
 export async function startService(
   stateDir: string,

@@ -1,4 +1,4 @@
-/** Recordings of any length, made of the packets of the fixtures. */
+/** Recordings of any length from the packets of the fixtures. */
 import { BlockReader } from '../../src/audio/block-reader.ts';
 import { packetBytes } from '../../src/audio/container.ts';
 import { openPart } from '../../src/audio/recording.ts';
@@ -11,7 +11,7 @@ import { oggPages } from './ogg.ts';
 
 const { decoder } = audioPorts();
 
-/** Packets of a recording, each in an array of its own. */
+/** Packets of a recording, each in a separate array. */
 export async function packetsOfFile(file: Uint8Array): Promise<Uint8Array[]> {
   const reader = new BlockReader(memorySource(file));
   const part = await openPart(reader, decoder);
@@ -40,7 +40,7 @@ export function aacEntry(): SoundEntryFields {
   return { type: 'mp4a', channels: 1, bits: 16, rateHz: 16_000, timescale: 16_000, boxes };
 }
 
-/** Opus in OGG, so many packets to a page. @param lost pages that are missing */
+/** Opus in OGG with a fixed number of packets per page. @param lost numbers of missing pages */
 export async function oggOpus(repeats: number, perPage: number, lost: readonly number[] = []): Promise<Uint8Array> {
   const serial = 5;
   const packets = times(repeats, await opusPackets()).flat();
@@ -57,7 +57,7 @@ export async function oggOpus(repeats: number, perPage: number, lost: readonly n
   return concat(...pages);
 }
 
-/** @param startMs when the packet of that number begins */
+/** @param startMs start time of a packet by its number */
 export function matroskaOf(
   codecId: string,
   privateData: Uint8Array,
@@ -73,7 +73,7 @@ export function matroskaOf(
   return concat(matroskaHeader({ codecId, extra }), ...clusters);
 }
 
-/** The fixture again and again, its times continuing. */
+/** Repeats the fixture with continuous times. */
 export function transportStreamOf(
   name: string,
   pid: number,

@@ -1,6 +1,6 @@
 import { concat } from './audio.ts';
 
-/** One EBML element with a size of eight bytes; without a body one of unknown size. */
+/** One EBML element with a size field of eight bytes; without a body, the size is unknown. */
 export function element(id: number, body?: Uint8Array): Uint8Array {
   const hex = id.toString(16);
   const idBytes = Uint8Array.from({ length: hex.length / 2 }, (_, i) =>
@@ -26,7 +26,7 @@ const float = (id: number, value: number): Uint8Array => {
   return element(id, body);
 };
 
-/** One block of track 1 with whole bytes of sound. */
+/** One block of track 1 with 8-bit samples. */
 export function block(relativeMs: number, data: Uint8Array, track = 1, flags = 0x80): Uint8Array {
   return element(0xa3, concat(Uint8Array.of(0x80 | track, (relativeMs >> 8) & 255, relativeMs & 255, flags), data));
 }
@@ -39,7 +39,7 @@ export interface TrackOptions {
   readonly secondType?: number;
 }
 
-/** EBML header, and a segment without an end, with one track of 8-bit samples at 1 kHz. */
+/** EBML header and a segment of unknown size with one track of 8-bit samples at 1 kHz. */
 export function matroskaHeader({
   codecId = 'A_PCM/INT/LIT',
   type = 2,

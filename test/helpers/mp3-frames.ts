@@ -1,5 +1,5 @@
 /**
- * MPEG-1 layer III frames of digital silence, 128 kbit/s, 44.1 kHz, mono: the bytes decode, the sound does not matter.
+ * MPEG-1 layer III frames of digital silence, 128 kbit/s, 44.1 kHz, mono: they decode, but the audio does not matter.
  */
 export const MP3_FRAME_BYTES = 417;
 
@@ -12,7 +12,7 @@ export function mp3Frame(padded = false): Uint8Array {
 
 export interface InfoFrameOptions {
   readonly name?: 'Xing' | 'Info';
-  /** What the tag says; left out where undefined. */
+  /** Values of the tag; undefined ones are left out. */
   readonly frames?: number;
   readonly encoder?: string;
   readonly delaySamples?: number;

@@ -3,10 +3,10 @@ const BITRATES_KBPS = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 
 const SAMPLE_RATES_HZ = [22050, 24000, 16000];
 
 /**
- * Repeats the audio frames of an MPEG-2 layer III file, without its tags and without the frame that tells its length: a
- * long recording from a short one.
+ * Makes a long recording: repeats the audio frames of an MPEG-2 layer III file, without its tags and the frame that
+ * states its length.
  *
- * @throws when the file is of another kind
+ * @throws if the file has another format
  */
 export function loopMp3(file: Uint8Array, times: number): Uint8Array {
   const first = frameLength(file, 0);

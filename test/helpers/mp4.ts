@@ -14,7 +14,7 @@ export function box(type: string, ...parts: Uint8Array[]): Uint8Array {
   return concat(u32(8 + body.length), new TextEncoder().encode(type), body);
 }
 
-/** Duration in ms, time in the media (`EMPTY`: nothing is played), and the rate where it is not 1. */
+/** Duration in ms, time in the media (`EMPTY`: silence), and the rate if it is not 1. */
 export type EditEntry = readonly [ms: number, mediaTime: number, rate?: number];
 export const EMPTY = 0xffffffff;
 const NORMAL_RATE = 0x10000;
@@ -24,8 +24,8 @@ export const editList = (...entries: readonly EditEntry[]): Uint8Array =>
   concat(u32(0, entries.length), ...entries.map(([ms, time, rate = NORMAL_RATE]) => u32(ms, time, rate)));
 
 /**
- * The file, of one track, with another edit list. It is in fragments, or its index lies after the data: so no offset
- * moves.
+ * Replaces the edit list of a file with one track. The file must be in fragments or have its index after the data, so
+ * that no offset changes.
  */
 export function withEdits(file: Uint8Array, ...entries: readonly EditEntry[]): Uint8Array {
   const hasList = Buffer.from(file).includes('edts');
@@ -48,13 +48,13 @@ export interface SoundEntryFields {
   readonly type: string;
   readonly channels: number;
   readonly bits: number;
-  /** 0: no room for it. */
+  /** 0: the field is missing. */
   readonly rateHz: number;
   readonly timescale: number;
   readonly boxes?: Uint8Array;
 }
 
-/** A track of sound, number `id`. @param tables what is in `stbl` after the descriptions */
+/** Audio track `id`. @param tables boxes of `stbl` after the descriptions */
 export function soundTrack(
   id: number,
   entry: SoundEntryFields,
@@ -71,7 +71,7 @@ function soundEntry(entry: SoundEntryFields): Uint8Array {
   return box(type, u32(0), u16(0, 1), u32(0, 0), u16(channels, bits, 0, 0, rateHz, 0), boxes);
 }
 
-/** A track of something else than sound, whose packets are in fragments. */
+/** A track that is not audio, with its packets in fragments. */
 export const otherTrack = (id: number, handler: string, timescale: number): Uint8Array =>
   track(id, handler, timescale, box('stbl', box('stsd', u32(0, 0)), ...NO_SAMPLES));
 
@@ -96,7 +96,7 @@ interface SoundMovie extends SoundEntryFields {
   readonly data: Uint8Array;
 }
 
-/** A file of one track of sound, in one chunk, with entries of one size. */
+/** A file with one audio track in one chunk, with entries of one size. */
 export function soundMovie(movie: SoundMovie): Uint8Array {
   const { entries, entryBytes, ticksPerEntry, data } = movie;
   const fileWith = (offset: number) => {
@@ -119,7 +119,7 @@ interface PacketMovie extends SoundEntryFields {
 /** Packets of one chunk. */
 const PER_CHUNK = 10;
 
-/** A file of one track of packets of any size, ten to a chunk. */
+/** A file with one track of packets of any size, ten per chunk. */
 export function packetMovie(movie: PacketMovie): Uint8Array {
   const { packets, ticksPerPacket, isIndexLast = false } = movie;
   const chunks: number[] = [];
@@ -146,7 +146,7 @@ export function packetMovie(movie: PacketMovie): Uint8Array {
   return concat(head, index(head.length + index(0).length + 8), mdat);
 }
 
-/** The same in fragments of a hundred packets. @param ticksOf when the packet of that number begins */
+/** The same in fragments of a hundred packets. @param ticksOf start time of a packet by its number */
 export function fragmentMovie(
   movie: PacketMovie,
   ticksOf = (packet: number) => packet * movie.ticksPerPacket,

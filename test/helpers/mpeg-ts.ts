@@ -12,7 +12,7 @@ export function packetsOf(file: Uint8Array, pid: number): number[] {
   return found;
 }
 
-/** The file with all times moved by `seconds`, past the end of their 33 bits if need be. */
+/** Shifts all times by `seconds`; they wrap at 33 bits. */
 export function moved(file: Uint8Array, pid: number, seconds: number): Uint8Array {
   const out = file.slice();
   for (const at of packetsOf(file, pid)) {
@@ -29,7 +29,7 @@ export function moved(file: Uint8Array, pid: number, seconds: number): Uint8Arra
   return out;
 }
 
-/** The file with another PID in all packets of a stream. */
+/** Replaces the PID in all packets of a stream. */
 export function renamed(file: Uint8Array, pid: number, to: number): Uint8Array {
   const out = file.slice();
   for (const at of packetsOf(file, pid)) out.set([(file[at + 1] & 0xe0) | (to >> 8), to & 255], at + 1);
@@ -38,7 +38,7 @@ export function renamed(file: Uint8Array, pid: number, to: number): Uint8Array {
 
 const TABLE_PID = 0x1000;
 
-/** The file with a table of other streams in its only program, which has the usual PID. */
+/** Replaces the table of streams of the only program, which has the usual PID. */
 export function withStreams(file: Uint8Array, streams: readonly (readonly [type: number, pid: number])[]): Uint8Array {
   const out = file.slice();
   const fields = streams.flatMap(([type, pid]) => [type, 0xe0 | (pid >> 8), pid & 255, 0xf0, 0]);

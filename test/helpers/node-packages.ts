@@ -8,9 +8,9 @@ import { makePrivateDir } from '../../client/local/paths.ts';
 const INSTALL_TIMEOUT_MS = 5 * 60 * 1000;
 
 /**
- * A folder with exactly these packages of npm, made once and kept in the system's folder for temporary files.
- * @param packages pinned, as npm takes them
- * @returns the folder; undefined, with the reason printed, where it cannot be made
+ * Installs exactly these npm packages once, in a kept folder below the system's temporary folder.
+ * @param packages pinned, in npm's notation
+ * @returns the folder; undefined after printing the reason if the installation fails
  */
 export function folderWith(packages: readonly string[]): string | undefined {
   const name = createHash('sha256').update(packages.join('\n')).digest('hex').slice(0, 16);
@@ -20,7 +20,7 @@ export function folderWith(packages: readonly string[]): string | undefined {
   if (existsSync(complete)) return folder;
   try {
     makePrivateDir(parent);
-    rmSync(folder, { recursive: true, force: true }); // an installation that broke off
+    rmSync(folder, { recursive: true, force: true }); // an interrupted installation
     makePrivateDir(folder);
     writeFileSync(join(folder, 'package.json'), '{"private":true}');
     const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];

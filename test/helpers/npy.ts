@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** An array as numpy saved it, in C order. */
+/** An array saved by numpy, in C order. */
 export interface NpyArray {
   readonly shape: readonly number[];
   readonly data: Float32Array | Float64Array | Uint8Array | Int8Array | Int32Array;
@@ -24,7 +24,7 @@ export function readNpy(path: string): NpyArray {
     .map((text) => text.trim())
     .filter((text) => text !== '')
     .map(Number);
-  // A copy, because the file's own buffer need not be aligned.
+  // A copy, because the buffer of the file may not be aligned.
   const body = Uint8Array.from(bytes.subarray(start + headerLength));
   return { shape, data: decode(type, body.buffer, path) };
 }

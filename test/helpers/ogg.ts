@@ -10,7 +10,7 @@ export interface StreamOptions {
   readonly isFirst?: boolean;
 }
 
-/** Whole packets of one stream in as few pages as can be, all at one position. */
+/** Packets of one stream in as few pages as possible, all with one position. */
 export function oggPages(
   packets: readonly Uint8Array[],
   { serial, sequence = 0, granule = 0, isFirst = false }: StreamOptions,
@@ -35,7 +35,7 @@ export function oggPages(
   return withChecksums(Buffer.concat(pages));
 }
 
-/** The file with the right checksum in every whole page: after changes, the damage is inside the pages, not of them. */
+/** Corrects the checksum of every complete page, so that changes damage the packets but not the pages. */
 export function withChecksums(file: Uint8Array): Uint8Array {
   const out = Uint8Array.from(file);
   const buffer = Buffer.from(out.buffer);

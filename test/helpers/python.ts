@@ -7,13 +7,13 @@ import { promisify } from 'node:util';
 import { makePrivateDir } from '../../client/local/paths.ts';
 import { type Finished, root } from './local-process.ts';
 
-/** Long enough for several gigabytes of wheels over a slow line. */
+/** Enough for several gigabytes of wheels over a slow connection. */
 const INSTALL_TIMEOUT_MS = 15 * 60 * 1000;
 
 /**
- * A virtual environment with exactly these packages, made once and kept in the system's folder for temporary files.
- * @param requirements pinned, as pip takes them
- * @returns the environment's folder of commands; undefined, with the reason printed, where it cannot be made
+ * Installs exactly these packages once, in a kept virtual environment below the system's temporary folder.
+ * @param requirements pinned, in pip's notation
+ * @returns the environment's folder of commands; undefined after printing the reason if the installation fails
  */
 export function pythonWith(requirements: readonly string[]): string | undefined {
   const name = createHash('sha256').update(requirements.join('\n')).digest('hex').slice(0, 16);
@@ -24,7 +24,7 @@ export function pythonWith(requirements: readonly string[]): string | undefined 
   if (existsSync(complete)) return bin;
   try {
     makePrivateDir(parent);
-    rmSync(folder, { recursive: true, force: true }); // an installation that broke off
+    rmSync(folder, { recursive: true, force: true }); // an interrupted installation
     execFileSync('python3', ['-m', 'venv', folder], { stdio: 'pipe' });
     const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...requirements];
     execFileSync(join(bin, 'python'), install, { stdio: 'pipe', timeout: INSTALL_TIMEOUT_MS });
@@ -39,7 +39,7 @@ export function pythonWith(requirements: readonly string[]): string | undefined 
   }
 }
 
-/** Runs a command to its end, whatever its exit code. */
+/** Runs a command to its end, with any exit code. */
 export async function runPython(
   command: string,
   args: readonly string[],

@@ -3,8 +3,7 @@ import type { EmbeddingPort, SegmentationPort, TrunkOutput } from '../../src/dia
 import type { AnalysisPorts } from '../../src/diarization/shard.ts';
 
 /**
- * The same models with a memory of their results, so that a test that analyses a recording several times runs the
- * networks once per input.
+ * Caches the results of models, so that a test that analyses a recording several times runs the networks once per input.
  */
 export const rememberingModels = <Ports extends AnalysisPorts>(ports: Ports): Ports => ({
   ...ports,

@@ -22,8 +22,8 @@ export function errorRate(reference: readonly Turn[], hypothesis: readonly Turn[
   const truth = activity(reference, frames);
   const heard = activity(hypothesis, frames);
   const speech = sum(truth.map((row) => sum(row)));
-  let right = 0; // both say that somebody speaks, whoever it is
-  let wrongCount = 0; // missed or false, whoever it is
+  let right = 0; // speech in both, regardless of the speaker
+  let wrongCount = 0; // missed speech or false alarm, regardless of the speaker
   for (let frame = 0; frame < frames; frame++) {
     const n = sum(truth.map((row) => row[frame]));
     const m = sum(heard.map((row) => row[frame]));

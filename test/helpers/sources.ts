@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, vi } from 'vitest';
-import { Miniflare } from '../../client/local/miniflare.ts';
 import type { ByteSource } from '../../src/audio/audio-ports.ts';
 import type { OpenSource } from '../../src/jobs/job-ports.ts';
 import { type SourceError, SourceReadError } from '../../src/jobs/source-error.ts';
@@ -8,13 +7,14 @@ import { type CopyEnd, type CopyState, copyRecording } from '../../src/platform/
 import { createSources, httpClient, type SourcesOptions } from '../../src/platform/sources/sources.ts';
 import { random } from './audio.ts';
 import { serveRanges, startServer, type TestServer } from './http-server.ts';
+import { startStorage } from './storage.ts';
 
 export const MIB = 1024 * 1024;
 
 const next = random(7);
 /** Bytes that are longer than three blocks. */
 export const recording = Uint8Array.from({ length: 3 * MIB + 12_345 }, () => Math.floor(next() * 256));
-/** As many that tell their position. */
+/** As many bytes whose values depend on their position. */
 export const numbered = (length: number): Uint8Array =>
   new Uint8Array(length).map((_, i) => (i * 31 + (i >> 12)) & 255);
 
@@ -29,7 +29,7 @@ export type Handler = (request: IncomingMessage, response: ServerResponse) => vo
 /** A static file server with ranges and a strong entity tag. */
 export const rangeServer: Handler = (request, response) => serveRanges(request, response, { bytes: recording, etag });
 
-/** Sends the first bytes of an answer, which may state more, and breaks the connection. */
+/** Sends the first bytes of an answer, whose stated length may be larger, and closes the connection. */
 export function breakAfter(
   request: IncomingMessage,
   response: ServerResponse,
@@ -47,13 +47,13 @@ export const partOf = (bytes: Uint8Array, start: number) => ({
   ETag: etag,
 });
 
-/** Where a request for a range begins. */
+/** First byte of a requested range. */
 export const startOf = ({ headers }: IncomingMessage): number =>
   Number(/^bytes=(\d+)-/.exec(headers.range ?? '')?.[1] ?? 0);
 
 type Options = Partial<SourcesOptions>;
 
-/** What came of the recording at an address. */
+/** Result of copying the recording at an address. */
 export type Fetched =
   | { readonly ok: true; readonly how: 'in place' | 'copied'; readonly bytes: Uint8Array }
   | { readonly ok: false; readonly error: SourceError };
@@ -64,11 +64,11 @@ interface CopyBounds {
   readonly signal?: AbortSignal;
   readonly state?: CopyState;
   readonly bucket?: R2Bucket;
-  /** Gets the states that are saved, also where the copy throws. */
+  /** Receives the saved states, also if the copy throws. */
   readonly saved?: (CopyState | undefined)[];
 }
 
-/** All that a stream from `offset` on gives. */
+/** All bytes of a stream from `offset` on. */
 export async function readForward(source: ByteSource, offset = 0): Promise<Uint8Array> {
   const stream = await source.open(offset);
   const chunks: Uint8Array[] = [];
@@ -86,18 +86,17 @@ export function expectSame(bytes: Uint8Array, expected: Uint8Array): void {
 }
 
 /**
- * A real HTTP server and a real R2 (Miniflare's) for the tests of one file; after each test the bucket is emptied, and
- * no answer may be under way.
+ * A real HTTP server and a real R2 bucket for the tests of one file. After each test the bucket is emptied, and all
+ * answers must have ended.
  */
 export function useSources() {
-  let miniflare: Miniflare;
   let bucket: R2Bucket;
   let server: TestServer;
-  const underWay = new Set<ServerResponse>();
+  const openAnswers = new Set<ServerResponse>();
   const clientOf = (options: Options = {}) =>
     httpClient({ allowLoopback: true, backoffMs: [5, 10, 20], pause: async () => undefined, ...options });
   const world = {
-    /** What the server does; each test sets it. */
+    /** Handler of the server; each test may replace it. */
     handler: rangeServer,
     get bucket() {
       return bucket;
@@ -111,14 +110,14 @@ export function useSources() {
     sources: (options: Options = {}) => createSources({ bucket, ...clientOf(options), ...options }),
     open: (path: string, options?: Options, maxBytes = 1024 * MIB) =>
       world.sources(options).open(server.origin + path, maxBytes),
-    /** The recording at an address, which can be read where it is. */
+    /** Opens the recording at an address, which must be readable without a copy. */
     async inPlace(path: string, options?: Options): Promise<OpenSource> {
       const opened = await world.open(path, options);
       if (!opened.ok) throw new Error(opened.error.message);
       if (opened.value === 'copy') throw new Error('only a copy can be read');
       return opened.value;
     },
-    /** Copies the recording at an address; `states` are what was saved on the way. */
+    /** Copies the recording at an address; `states` are the saved states. */
     async copy(path: string, options: Options = {}, bounds: CopyBounds = {}) {
       const states = bounds.saved ?? [];
       const end: CopyEnd = await copyRecording(
@@ -130,7 +129,7 @@ export function useSources() {
           maxBytes: bounds.maxBytes ?? 1024 * MIB,
           timeoutMs: bounds.timeoutMs ?? 60_000,
           signal: bounds.signal ?? new AbortController().signal,
-          // As an object's storage does.
+          // As the storage of an object does.
           save: async (state) => void states.push(structuredClone(state)),
         },
         bounds.state,
@@ -142,7 +141,7 @@ export function useSources() {
       const object = await bucket.get(COPY);
       return object ? new Uint8Array(await object.arrayBuffer()) : undefined;
     },
-    /** Reads a recording as the first step of a job does: where it is, else from a copy. */
+    /** Reads a recording as the first step of a job does: without a copy if possible. */
     async fetch(path: string, options?: Options, maxBytes = 1024 * MIB): Promise<Fetched> {
       const opened = await world.open(path, options, maxBytes);
       if (!opened.ok) return opened;
@@ -162,7 +161,7 @@ export function useSources() {
         close?.();
       }
     },
-    /** Streams from the start, from the middle and to the end, and where the source can seek ranges beside them. */
+    /** Streams from the start and from the middle; also ranges if the source can seek. */
     async expectWhole(source: ByteSource, expected: Uint8Array): Promise<void> {
       expect(source.sizeBytes).toBe(expected.length);
       for (const offset of [0, Math.floor(expected.length / 2), expected.length - 7, expected.length])
@@ -176,41 +175,37 @@ export function useSources() {
       ])
         expectSame(await source.read(offset, length), expected.subarray(offset, offset + length));
     },
-    /** The error that reading from `offset` on ends with. */
+    /** The error of a read from `offset` on. */
     async readError(source: ByteSource, offset = 0): Promise<SourceError> {
       const error = await readForward(source, offset).catch((thrown: unknown) => thrown);
       if (!(error instanceof SourceReadError)) throw new Error(`no SourceReadError but ${String(error)}`);
       return error.error;
     },
     storedKeys: async () => (await bucket.list()).objects.map(({ key }) => key),
-    /** No answer is under way: all were read to their ends or let go. */
-    expectLetGo: () => vi.waitFor(() => expect(underWay.size).toBe(0)),
+    /** Expects that every answer was read to its end or cancelled. */
+    expectAnswersEnded: () => vi.waitFor(() => expect(openAnswers.size).toBe(0)),
   };
 
   beforeAll(async () => {
-    miniflare = new Miniflare({ modules: true, script: 'export default {};', r2Buckets: ['BUCKET'] });
-    bucket = (await miniflare.getR2Bucket('BUCKET')) as unknown as R2Bucket;
+    ({ bucket } = await startStorage());
     server = await startServer((request, response) => {
-      underWay.add(response);
-      response.on('close', () => underWay.delete(response));
+      openAnswers.add(response);
+      response.on('close', () => openAnswers.delete(response));
       world.handler(request, response);
     });
   });
-  afterAll(async () => {
-    await server.close();
-    await miniflare.dispose();
-  });
+  afterAll(() => server.close());
   beforeEach(() => {
     server.requests.length = 0;
   });
   afterEach(async () => {
     await bucket.delete(await world.storedKeys());
-    await world.expectLetGo();
+    await world.expectAnswersEnded();
   });
   return world;
 }
 
-/** An error result as `toMatchObject` takes it. */
+/** An error result for `toMatchObject`. */
 export const failure = (kind: string, message: RegExp) => ({
   ok: false,
   error: { kind, message: expect.stringMatching(message) },

@@ -8,14 +8,14 @@ import { wav16 } from './wav.ts';
 
 const SAMPLE_RATE_HZ = 16_000;
 
-/** Who really speaks when in the conversation fixture, or in its first seconds. */
+/** Reference turns of the conversation fixture or of its first seconds. */
 export const conversationTurns = (maxSeconds = Number.POSITIVE_INFINITY): Turn[] =>
   readRttm(readFileSync(conversation.replace(/mp3$/, 'rttm'), 'utf8')).flatMap((turn) =>
     turn.start < maxSeconds ? { ...turn, end: Math.min(turn.end, maxSeconds) } : [],
   );
 
 let decoded: Promise<Float32Array> | undefined;
-/** The conversation fixture, or its first seconds, as samples at 16 kHz. */
+/** Samples of the conversation fixture or of its first seconds, at 16 kHz. */
 export async function conversationSamples(maxSeconds = Number.POSITIVE_INFINITY): Promise<Float32Array> {
   decoded ??= decodeFile(conversation, audioPorts());
   return (await decoded).slice(0, maxSeconds * SAMPLE_RATE_HZ);
@@ -25,14 +25,14 @@ export async function conversationSamples(maxSeconds = Number.POSITIVE_INFINITY)
 export const conversationFile = async (seconds: number): Promise<Uint8Array<ArrayBuffer>> =>
   new Uint8Array(wav16(await conversationSamples(seconds), SAMPLE_RATE_HZ));
 
-/** The same with some noise: who has to say within 300 ms who speaks is wrong about it at first, and can tell later. */
+/** The same with noise: with a latency of 300 ms some labels are wrong and corrected later. */
 export async function noisyConversationSamples(maxSeconds?: number): Promise<Float32Array> {
   const next = random(5);
   return (await conversationSamples(maxSeconds)).map((value) => value + 0.03 * (next() + next() + next() - 1.5));
 }
 
 /**
- * What one speaker of the conversation says by himself, one turn after another, as a WAV file of at most `maxSeconds`.
+ * Speech of one speaker of the conversation without overlap, concatenated, as a WAV file of at most `maxSeconds`.
  */
 export async function voiceSample(speaker: string, maxSeconds = 12): Promise<Uint8Array<ArrayBuffer>> {
   const samples = await conversationSamples();

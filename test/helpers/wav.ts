@@ -8,12 +8,12 @@ export interface WavOptions {
   readonly bits: number;
   readonly magic?: 'RIFF' | 'RF64' | 'BW64' | 'RIFX';
   readonly isExtensible?: boolean;
-  /** What the header says of the data chunk, instead of the truth. */
+  /** Size of the data chunk in the header; the true size by default. */
   readonly declaredBytes?: number;
   /** Chunks between format and data. */
   readonly extra?: readonly (readonly [string, Uint8Array])[];
   readonly blockAlign?: number;
-  /** Behind the data. */
+  /** Chunks after the data. */
   readonly tail?: Uint8Array;
 }
 

@@ -4,11 +4,11 @@ import type { AddressInfo } from 'node:net';
 export interface Received {
   readonly body: { readonly jobId: string; readonly status: string; readonly output?: unknown };
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** Status it was answered with; undefined when the sender went away first. */
+  /** Status of the answer; undefined if the sender closed the connection first. */
   readonly answered?: number;
 }
 
-/** Receives webhooks on this machine and notes each, with what it was answered. */
+/** Receives webhooks on this machine and records each with its answer. */
 export async function startReceiver(answer: (count: number) => Promise<number> = async () => 200) {
   const received: Received[] = [];
   const server = createServer(async (request, response) => {
@@ -25,7 +25,7 @@ export async function startReceiver(answer: (count: number) => Promise<number> =
       entry.answered = status;
       response.writeHead(status).end();
     } catch {
-      response.destroy(); // the sender was killed in the middle of its request
+      response.destroy(); // the sender was killed during its request
     }
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));

@@ -16,10 +16,10 @@ interface WasmModule {
 }
 
 /**
- * A Worker of `test/workers` in workerd; the caller disposes of it.
+ * Starts a Worker of `test/workers` in workerd. The caller disposes of it.
  *
- * @param bindings Miniflare's options for them
- * @param modules what the Worker imports by the same file names
+ * @param bindings Miniflare's options for the bindings
+ * @param modules modules that the Worker imports by their file names
  */
 export async function startTestWorker(
   name: string,
@@ -34,7 +34,7 @@ export async function startTestWorker(
   return workerd;
 }
 
-/** The code of a Worker of `test/workers`; modules of WebAssembly and the service's Workers stay imports. */
+/** Bundles a Worker of `test/workers`; WebAssembly modules and the service's Workers stay imports. */
 async function bundleTestWorker(name: string): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [join(projectDir, 'test/workers', `${name}.worker.ts`)],
@@ -62,7 +62,7 @@ async function bundleTestWorker(name: string): Promise<string> {
   return outputFiles[0].text;
 }
 
-/** That of the service: what storage and streams do follows from it. */
+/** The service's compatibility date, on which the behaviour of storage and streams depends. */
 function compatibilityDate(): string {
   const config = readFileSync(join(projectDir, 'wrangler.toml'), 'utf8');
   return /^compatibility_date = "(.+)"$/m.exec(config)![1]!;
@@ -71,13 +71,13 @@ function compatibilityDate(): string {
 const HANDSHAKE = { Upgrade: 'websocket' };
 
 interface WorkerChanges {
-  /** A Worker of `test/workers` in front of that of jobs: its exports replace those of the same name. */
+  /** Worker of `test/workers` whose exports replace those of the Worker of jobs with the same names. */
   readonly jobs?: string;
   /** The same for the Worker of live streams. */
   readonly live?: string;
   /** The model pack that the Workers are built with. */
   readonly pack?: string;
-  /** The models of the default pack are in the bucket. */
+  /** Whether the bucket has the models of the default pack. */
   readonly hasModels?: boolean;
   /** Requests a minute that the platform's rate limiters allow, by binding. */
   readonly floodLimits?: Readonly<Record<string, number>>;
@@ -109,12 +109,12 @@ export async function startWorkers({
       ...(worker.config === API.config && floodLimits && { ratelimits: rateLimiters(floodLimits) }),
       queueConsumers: {},
     })),
-    // What the Workers log is not what a test run is read for.
+    // Discard the Workers' log, which would hide the results of the tests.
     handleRuntimeStdio: (stdout: Readable, stderr: Readable) => void [stdout.resume(), stderr.resume()],
   };
   const workerd = new Miniflare(options as unknown as MiniflareOptions);
   await workerd.ready;
-  // Miniflare speaks of the experimental variant of these types.
+  // Miniflare declares the experimental version of these types.
   const db = (await workerd.getD1Database('DB')) as unknown as D1Database;
   const bucket = (await workerd.getR2Bucket('BUCKET')) as unknown as R2Bucket;
   await migrate(db);
@@ -131,7 +131,7 @@ export async function startWorkers({
         headers: { Authorization: `Bearer ${key}` },
         body: body && JSON.stringify(body),
       }),
-    /** @param onMessage also gets what comes before the caller could listen */
+    /** @param onMessage receives all messages, including those before the caller could add a listener */
     async connect(url: string, onMessage: (text: string) => void = () => {}) {
       const { webSocket, status } = await workerd.dispatchFetch(url.replace(/^ws/, 'http'), { headers: HANDSHAKE });
       if (!webSocket) throw new Error(`no connection: ${status}`);
@@ -170,8 +170,8 @@ const rateLimiters = (limits: Readonly<Record<string, number>>) =>
   );
 
 /**
- * The code that a checkout gives which uses that pack: the manifest, and in it the name, is part of the bundle. A build
- * of its own takes ten seconds.
+ * The bundle of a checkout whose manifest names this pack. Replaces the name in an existing bundle, because another
+ * build would take ten seconds.
  */
 function builtWith(pack: string, code: string): string {
   const [before, after, ...rest] = code.split('use:"default"');

@@ -1,6 +1,6 @@
 """Fits the confidences of frames on the service's outputs, and plots the reliability of those of frames and of turns.
 
-    node --import tsx bench/confidences.ts conversations/check conversations/sitting MEETINGS --output counts.json     (in the repository)
+    node --import tsx bench/confidences.ts conversations/check conversations/sitting MEETINGS --output counts.json
     python -m calibration.confidences counts.json --fit conversations/check --plot reliability.svg
 
 The file has, for every folder, the numbers of wrong and right frames and turns by per cent of confidence, and the map
@@ -106,7 +106,8 @@ def main() -> None:
     if args.fit:
         before = stored["confidence"]
         print(
-            f"slope {slope * before['slope']:.3f} offset {slope * before['offset'] + offset:.3f} (before {before['slope']} and {before['offset']})"
+            f"slope {slope * before['slope']:.3f} offset {slope * before['offset'] + offset:.3f} "
+            f"(before {before['slope']} and {before['offset']})"
         )
     if args.plot:
         draw(sets, args.plot)

@@ -1,8 +1,8 @@
 """Equal error rates of several embedders on the same trials, as a Markdown table and JSON.
 
     python -m evaluation.eer --trials trials.json --voices VOICES --noise NOISE --meetings MEETINGS \\
-        --model new=embedder.onnx --model halves=trunk.onnx+head.onnx [--floor both] [--bilstm FILE] [--mfcc] [--resemblyzer] \\
-        [--teacher FOLDER] [--cohort OTHERS.npz] [--cache FOLDER] [--json eer.json]
+        --model new=embedder.onnx --model halves=trunk.onnx+head.onnx [--floor both] [--bilstm FILE] [--mfcc] \\
+        [--resemblyzer] [--teacher FOLDER] [--cohort OTHERS.npz] [--cache FOLDER] [--json eer.json]
 
 Every --model is an ONNX file of WeSpeaker signature, or our trunk and head, and gives a row with the feature floor, one
 without, or both. Rows keep the order of the command line. The second table compares every row with the first, the third

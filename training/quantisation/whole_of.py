@@ -82,10 +82,12 @@ def main() -> None:
     onnx.save(joined(onnx.load(args.whole), onnx.load(args.network)), args.target)
     moved = check(args.target, args.network)
     print(
-        f"{args.target}: {args.target.stat().st_size} bytes, sha256 {hashlib.sha256(args.target.read_bytes()).hexdigest()}"
+        f"{args.target}: {args.target.stat().st_size} bytes, "
+        f"sha256 {hashlib.sha256(args.target.read_bytes()).hexdigest()}"
     )
     print(
-        f"in one piece and in two: at most {100 * moved:.4f} % of the probability moved, over {len(CHECK_SHAPES)} shapes"
+        f"in one piece and in two: at most {100 * moved:.4f} % of the probability moved, "
+        f"over {len(CHECK_SHAPES)} shapes"
     )
 
 

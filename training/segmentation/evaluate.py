@@ -110,7 +110,8 @@ def main() -> None:
     args = parser.parse_args()
     material = {folder: recordings(folder) for folder in args.folders}
     print(
-        "| test | model | DER | missed | false alarm | confusion | VAD missed | VAD false alarm | overlap frames found |"
+        "| test | model | DER | missed | false alarm | confusion "
+        "| VAD missed | VAD false alarm | overlap frames found |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for folder, files in material.items():

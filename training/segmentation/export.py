@@ -197,7 +197,8 @@ def describe(path: Path, network: Segmentation) -> None:
     """Prints size, parameters and checksum of a written file."""
     parameters = sum(p.numel() for name, p in network.named_parameters() if not name.startswith(TRAINING_ONLY))
     print(
-        f"{path}: {path.stat().st_size} bytes, {parameters} parameters, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
+        f"{path}: {path.stat().st_size} bytes, {parameters} parameters, "
+        f"sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
     )
 
 

@@ -60,7 +60,8 @@ def main() -> None:
             plans.append(plan)
     labels, mask = (torch.from_numpy(np.stack(part)) for part in list(zip(*plans))[-3:-1])
     print(
-        "| rooms | response | network | DER | missed | false alarm | confusion | overlap found |\n|---|--:|---|--:|--:|--:|--:|--:|"
+        "| rooms | response | network | DER | missed | false alarm | confusion | overlap found |\n"
+        "|---|--:|---|--:|--:|--:|--:|--:|"
     )
     for kind, rooms in (("dry", order[:ROOMS_OF_A_KIND]), ("ringing", order[-ROOMS_OF_A_KIND:])):
         for ratio_db in RATIOS_DB:

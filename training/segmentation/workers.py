@@ -100,7 +100,7 @@ class Workers:
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
 
     def batch(self, take: Callable[[list[np.ndarray]], Any]) -> Any:
-        """Returns the result of `take` on the next batch's arrays, which are overwritten afterwards."""
+        """Returns the result of `take` on the arrays of the next batch. A later batch overwrites the arrays."""
         while not self.ready:
             for pipe in wait(self.pipes):
                 try:

@@ -15,8 +15,8 @@ export interface MediaRow {
 }
 
 /**
- * The recording that had the name ?2 at the moment ?4 and expires after ?3: the current one, or the last one that was
- * replaced, whichever is later. Older ones need no check: all are kept equally long, so they expire earlier.
+ * The newest recording of the name ?2 that was uploaded at ?4 or earlier and expires after ?3. Only the current and the
+ * last replaced recording are compared: all have the same lifetime, so older ones have expired first.
  */
 export const AS_OF_SQL = `
   SELECT key, sizeBytes, uploadedAt, expiresAt FROM (

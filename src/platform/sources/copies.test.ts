@@ -123,7 +123,7 @@ describe('a copy', () => {
     const { end } = await world.copy('/a.wav', {}, { maxBytes: 20 * MIB });
     expect(end).toMatchObject(failed('too_large', /limit of 20 MiB/));
     expect(sent).toBeLessThan(100);
-    await world.expectLetGo();
+    await world.expectAnswersEnded();
     expect(await world.storedKeys()).toEqual([]);
   });
 
@@ -193,7 +193,7 @@ describe('a copy in several calls', () => {
     const state = first.states.at(-1);
     expect(state).toMatchObject({ copiedBytes: PART_BYTES, sizeBytes: large.length, validator: etag });
     expect(await world.copied()).toBeUndefined();
-    await world.expectLetGo();
+    await world.expectAnswersEnded();
     world.handler = largeServer;
     world.requests.length = 0;
     const second = await world.copy('/a.wav', {}, { state: JSON.parse(JSON.stringify(state)) });
@@ -272,7 +272,7 @@ describe('a copy in several calls', () => {
       for (; !response.destroyed; await pause(20)) response.write(large.subarray(0, 10_000));
     };
     expect((await world.copy('/a.wav', {}, { timeoutMs: 1000 })).end).toMatchObject(slow);
-    await world.expectLetGo();
+    await world.expectAnswersEnded();
     expect(await world.storedKeys()).toEqual([]);
   });
 });

@@ -278,7 +278,7 @@ describe('a source that is closed', () => {
   it('closes a response that was not read', async () => {
     close?.();
     close?.();
-    await world.expectLetGo();
+    await world.expectAnswersEnded();
   });
 
   it('closes the first response if reading begins at another offset', async () => {
@@ -307,7 +307,7 @@ describe('a source that is closed', () => {
     stream.close();
     expect(await pending).toBeUndefined();
     expect(await stream.read()).toBeUndefined();
-    await world.expectLetGo();
+    await world.expectAnswersEnded();
     expect(world.requests).toHaveLength(1);
   });
 
@@ -322,7 +322,7 @@ describe('a source that is closed', () => {
     stream.close();
     respond();
     expect(await pending).toBeUndefined();
-    await world.expectLetGo();
+    await world.expectAnswersEnded();
     expect(world.requests).toHaveLength(2);
   });
 

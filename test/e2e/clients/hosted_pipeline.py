@@ -1,6 +1,9 @@
-"""Runs the hosted pipeline of pyannote.audio on a file: hosted_pipeline.py FOLDER FILE. Prints its two timelines as JSON.
+"""Runs the hosted pipeline of pyannote.audio on a file, and prints its two timelines as JSON.
 
-FOLDER holds the pipeline's configuration, which the model hub would give out. ROLLCALL_URL and ROLLCALL_KEY say where and as whom.
+    python hosted_pipeline.py FOLDER FILE
+
+FOLDER has the pipeline's configuration, which is otherwise on the model hub. ROLLCALL_URL and ROLLCALL_KEY are the
+address and the key of the service.
 """
 
 import json
