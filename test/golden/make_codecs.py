@@ -3,8 +3,8 @@
     python test/golden/make_codecs.py        (needs numpy, and ffmpeg, ffprobe, flac and lame on the PATH)
 
 The recordings are synthetic: two detuned harmonic tones, one per channel, with a little noise. Expected samples are
-the mean of the channels; those of MP3 include the encoder's delay, as a decoder returns them packet by packet. `codec_*.f32`
-is float32 little endian. FLAC is lossless, so its expected samples are the coded ones.
+the mean of the channels; those of MP3 include the encoder's delay, as a decoder returns them packet by packet.
+`codec_*.f32` is float32 little endian. FLAC is lossless, so its expected samples are the coded ones.
 """
 
 import json
