@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the committed modules: their checksums, and that a rebuild gives the same bytes.
-#   wasm/check.sh            checksums, rebuild of dsp.wasm (seconds)
+#   wasm/check.sh            checksums, rebuild of dsp.wasm and of the networks' modules (seconds)
 #   wasm/check.sh --codecs   also codecs.wasm (minutes; fetches Debian's source of FFmpeg unless FFMPEG_TARBALL is set)
 # Only clang 14.0.6 of Debian 12 gives the same bytes; with another compiler the script exits with status 3.
 set -euo pipefail
@@ -21,6 +21,11 @@ trap 'rm -rf "$scratch"' EXIT
 OUT="$scratch/dsp.wasm" ./dsp/build.sh >/dev/null
 cmp "$scratch/dsp.wasm" dsp/dsp.wasm
 echo "dsp.wasm: the rebuild is identical"
+OUT="$scratch" ./networks/build.sh >/dev/null
+for module in networks/*.wasm; do
+  cmp "$scratch/$(basename "$module")" "$module"
+  echo "$(basename "$module"): the rebuild is identical"
+done
 if [ "${1:-}" = "--codecs" ]; then
   OUT="$scratch/codecs.wasm" ./codecs/build.sh >/dev/null
   cmp "$scratch/codecs.wasm" codecs/codecs.wasm

@@ -1,0 +1,35 @@
+import type { TrunkOutput } from '../../diarization/model-ports.ts';
+import { openNetwork } from './network-kernel.ts';
+
+const BANDS = 80;
+const TRUNK_CHANNELS = 512;
+
+export interface TrunkKernel {
+  /** mean-normalised filterbank [frames, 80] → trunk output; the caller owns it and may detach its buffers */
+  trunk(feats: Float32Array, frames: number): Promise<TrunkOutput>;
+  /** Linear memory in bytes. */
+  memoryBytes(): number;
+}
+
+/**
+ * CAM++'s trunk in 16-bit integers, over one instance of `wasm/networks/campplus.wasm`.
+ *
+ * @param weights the file that `training/kernels` makes of the trunk's ONNX file
+ * @param pause called between two steps, each of which takes a tenth of the run's time
+ * @throws if the weights are not those of this network
+ */
+export function createTrunkKernel(
+  module: WebAssembly.Module,
+  weights: Uint8Array,
+  pause: () => Promise<void>,
+): TrunkKernel {
+  const shape = { name: "CAM++'s trunk", number: 1, itemSize: BANDS, channels: TRUNK_CHANNELS };
+  const kernel = openNetwork(module, weights, shape, pause);
+  return {
+    async trunk(feats, frames) {
+      const result = await kernel.run(feats.subarray(0, frames * BANDS));
+      return { frames: result.values, frameCount: result.frames, channels: TRUNK_CHANNELS };
+    },
+    memoryBytes: () => kernel.memoryBytes(),
+  };
+}

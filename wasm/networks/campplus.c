@@ -1,0 +1,106 @@
+/*
+ * CAM++'s trunk: features [frames, 80], one every 10 ms, to [ceil(frames / 2), 512].
+ *
+ * The caller writes weights once, checks their size, and then for each stretch writes features, calls start, and calls
+ * step until it returns 0. A step takes about a tenth of the time: the caller may do other work between two of them,
+ * but not start another stretch.
+ */
+#include "campplus.h"
+#include "weights.h"
+
+#define LAYERS 52
+#define DENSE_LAYERS_PER_STEP 8
+#define FRONT_END_PAIRS_PER_STEP 130
+#define WEIGHT_CAPACITY 14700000
+
+static const int block_layers[BLOCKS] = {12, 24, 16}, block_dilation[BLOCKS] = {1, 2, 2};
+
+static char weight_bytes[WEIGHT_CAPACITY] ALIGNED;
+static float features[MAX_FEATURE_FRAMES * BANDS] ALIGNED, output[(MAX_FRAMES + 4) * OUT_CHANNELS] ALIGNED;
+/* The rows of a block and those of the next one; products of two or four frames may write past the last frame. */
+static int16_t activations[2][(MAX_FRAMES + 4) * MAX_CHANNELS] ALIGNED;
+
+static const FrontEndWeights *front_end_weights;
+static const StemWeights *stem_weights;
+static const DenseLayerWeights *layer_weights[LAYERS];
+static NormalisedLinear layer_linear[LAYERS], transit_linear[BLOCKS];
+
+static enum { FRONT_END, STEM, DENSE, DONE } stage = DONE;
+static int frames, block, layer, layers_of_block;
+
+/* Gain, offset and rows of a product; its scales are elsewhere. */
+static NormalisedLinear take_linear(Reader *reader, int channels, int outputs) {
+  NormalisedLinear linear = {.channels = channels, .outputs = outputs};
+  linear.gain = take_integers(reader, channels);
+  linear.offset = take_integers(reader, channels);
+  linear.rows = take_integers(reader, channels * outputs);
+  return linear;
+}
+
+EXPORT(weights) char *weights(void) { return weight_bytes; }
+
+/* The size of the weights in bytes. Also finds their parts; needs no contents. */
+EXPORT(weights_size) int weights_size(void) {
+  Reader reader = weight_bytes;
+  front_end_weights = take_bytes(&reader, sizeof *front_end_weights);
+  stem_weights = take_bytes(&reader, sizeof *stem_weights);
+  int channels = STEM_CHANNELS, index = 0;
+  for (int i = 0; i < BLOCKS; i++) {
+    for (int j = 0; j < block_layers[i]; j++, index++, channels += GROWTH) {
+      layer_weights[index] = take_bytes(&reader, sizeof **layer_weights);
+      layer_linear[index] = take_linear(&reader, channels, BOTTLENECK);
+      layer_linear[index].scale = layer_weights[index]->scale;
+      layer_linear[index].bias = layer_weights[index]->offset;
+    }
+    const float *scale = take_floats(&reader, channels / 2), *bias = take_floats(&reader, channels / 2);
+    transit_linear[i] = take_linear(&reader, channels, channels / 2);
+    transit_linear[i].scale = scale;
+    transit_linear[i].bias = bias;
+    channels /= 2;
+  }
+  const int size = (int)(reader - weight_bytes);
+  return size <= WEIGHT_CAPACITY ? size : -1;
+}
+
+EXPORT(input) float *input(void) { return features; }
+EXPORT(result) const float *result(void) { return output; }
+EXPORT(input_capacity) int input_capacity(void) { return MAX_FEATURE_FRAMES; }
+
+/* Starts a stretch of `feature_frames` frames at `input`. Returns the number of frames that `result` will have. */
+EXPORT(start) int start(int feature_frames) {
+  if (feature_frames < 1 || feature_frames > MAX_FEATURE_FRAMES) return 0;
+  frames = (feature_frames + 1) / 2;
+  block = layer = layers_of_block = 0;
+  stage = FRONT_END;
+  front_end_start(features, feature_frames, front_end_weights);
+  return frames;
+}
+
+/* Up to DENSE_LAYERS_PER_STEP layers of a block; after its last layer the transit. */
+static void dense_step(void) {
+  int16_t *rows = activations[block % 2];
+  for (int i = 0; i < DENSE_LAYERS_PER_STEP && layers_of_block < block_layers[block]; i++, layer++, layers_of_block++)
+    dense_layer(layer_weights[layer], &layer_linear[layer], block_dilation[block], frames, rows);
+  if (layers_of_block < block_layers[block]) return;
+  if (block == BLOCKS - 1) {
+    last_transit(&transit_linear[block], rows, frames, output);
+    stage = DONE;
+  } else {
+    transit(&transit_linear[block], rows, frames, activations[(block + 1) % 2]);
+    block++;
+    layers_of_block = 0;
+  }
+}
+
+/* Continues the stretch; returns whether more steps are left. */
+EXPORT(step) int step(void) {
+  if (stage == FRONT_END) {
+    if (!front_end_step(FRONT_END_PAIRS_PER_STEP)) stage = STEM;
+  } else if (stage == STEM) {
+    stem(stem_weights, frames, activations[0]);
+    stage = DENSE;
+  } else if (stage == DENSE) {
+    dense_step();
+  }
+  return stage != DONE;
+}
