@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds campplus.wasm, one module a network. No imports, no network access.
-# Needs (Debian 12): clang-14, lld-14, wasi-libc (for expf), libclang-rt-14-dev-wasm32.
+# Builds campplus.wasm and segmentation.wasm, one module a network. No imports, no network access.
+# Needs (Debian 12): clang-14, lld-14, wasi-libc (for expf and logf), libclang-rt-14-dev-wasm32.
 # OUT names another folder.
 set -euo pipefail
 
@@ -38,3 +38,4 @@ build() {
 }
 
 build campplus 310 campplus front_end winograd dense
+build segmentation 140 segmentation sincnet lstm classifier

@@ -1,9 +1,9 @@
 /*
  * CAM++'s trunk: features [frames, 80], one every 10 ms, to [ceil(frames / 2), 512].
  *
- * The caller writes weights once, checks their size, and then for each stretch writes features, calls start, and calls
- * step until it returns 0. A step takes about a tenth of the time: the caller may do other work between two of them,
- * but not start another stretch.
+ * The caller checks the size of the weights and writes them once. For each stretch it writes features, calls start, and
+ * calls step until it returns 0. A step takes at most a tenth of the time. Between two steps the caller may do other
+ * work, but not start another stretch.
  */
 #include "campplus.h"
 #include "weights.h"
@@ -76,19 +76,19 @@ EXPORT(start) int start(int feature_frames) {
   return frames;
 }
 
-/* Up to DENSE_LAYERS_PER_STEP layers of a block; after its last layer the transit. */
+/* Some layers of a block, or after its last layer the transit to the next block. */
 static void dense_step(void) {
   int16_t *rows = activations[block % 2];
-  for (int i = 0; i < DENSE_LAYERS_PER_STEP && layers_of_block < block_layers[block]; i++, layer++, layers_of_block++)
-    dense_layer(layer_weights[layer], &layer_linear[layer], block_dilation[block], frames, rows);
-  if (layers_of_block < block_layers[block]) return;
-  if (block == BLOCKS - 1) {
-    last_transit(&transit_linear[block], rows, frames, output);
-    stage = DONE;
-  } else {
+  if (layers_of_block < block_layers[block]) {
+    for (int i = 0; i < DENSE_LAYERS_PER_STEP && layers_of_block < block_layers[block]; i++, layer++, layers_of_block++)
+      dense_layer(layer_weights[layer], &layer_linear[layer], block_dilation[block], frames, rows);
+  } else if (block < BLOCKS - 1) {
     transit(&transit_linear[block], rows, frames, activations[(block + 1) % 2]);
     block++;
     layers_of_block = 0;
+  } else {
+    last_transit(&transit_linear[block], rows, frames, output);
+    stage = DONE;
   }
 }
 

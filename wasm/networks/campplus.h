@@ -99,7 +99,7 @@ typedef struct {
   float local_scale[GROWTH];
 } DenseLayerWeights;
 
-/* Batch normalisation, ReLU and a product: gain in Q15 and offset [channels], rows [outputs / 8][channels / 2][8][2]. */
+/* Batch normalisation, ReLU, product: gain in Q15 and offset [channels], rows [outputs / 8][channels / 2][8][2]. */
 typedef struct {
   int channels, outputs;
   const int16_t *gain, *offset, *rows;

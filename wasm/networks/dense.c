@@ -1,9 +1,9 @@
 /*
  * CAM++ after its front end: the stem, dense layers with context-aware masking, and the transits between blocks.
  *
- * Activations of a block are [frames, MAX_CHANNELS]; each dense layer appends its GROWTH channels to the rows. The 1 x 1
- * products of normalised activations, which take most of the time, compute CHUNK frames at once: their input stays in
- * the cache.
+ * Activations of a block are [frames, MAX_CHANNELS]; each dense layer appends its GROWTH channels to the rows. The
+ * 1 x 1 products of normalised activations take most of the time. They compute CHUNK frames at once, so that their
+ * input stays in the cache.
  */
 #include <math.h>
 
@@ -125,7 +125,8 @@ static HOT void sum_frames(int from, int to, float *sums) {
 }
 
 /* out [outputs] = bias + in [inputs] x weights [inputs, outputs]; `outputs` is a multiple of four. */
-INLINE void small_linear(const float *in, int inputs, const float *weights, const float *bias, int outputs, float *out) {
+INLINE void small_linear(const float *in, int inputs, const float *weights, const float *bias, int outputs,
+                         float *out) {
   for (int at = 0; at < outputs; at += 4) {
     Vector sum = load(bias + at);
     for (int i = 0; i < inputs; i++) sum = add(sum, multiply(splat(in[i]), load(weights + i * outputs + at)));

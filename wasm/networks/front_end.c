@@ -1,8 +1,8 @@
 /*
  * CAM++'s front end: a residual network over bands and time, features [frames, 80] -> [frames, 10, 32].
  *
- * Its maps would take 20 MB. Each is therefore a ring of eight frames: in every step each layer computes two frames, two
- * frames or more behind the layer before it, so that a convolution always finds the frame after its own two.
+ * Its maps would take 20 MB. Each is therefore a ring of eight frames. In every step each layer computes two frames, at
+ * least two frames behind the layer before it, so that a convolution always finds the frame after its own two.
  */
 #include "campplus.h"
 

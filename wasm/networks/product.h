@@ -3,11 +3,11 @@
  *
  * The instruction i32x4.dot_i16x8_s multiplies four pairs of values and adds each pair, so that weights and activations
  * are stored in pairs of neighbours along the summed dimension. A tile holds eight vectors of sums in registers; more
- * would spill. The packer limits the absolute sum of each row of weights, so that no total overflows; a partial sum may,
- * which does no harm, since additions wrap around.
+ * would spill. The packer limits the absolute sum of each row of weights, so that no total overflows. A partial sum may
+ * overflow, which does no harm, since additions wrap around.
  *
- * Each iteration multiplies one pair: V8 moves all loads of a loop's body to its start, and with two pairs a body has
- * more values than there are registers.
+ * Each iteration multiplies one pair. V8 moves all loads of a loop's body to its start: with two pairs, a body has more
+ * values than there are registers.
  */
 #ifndef ROLLCALL_PRODUCT_H
 #define ROLLCALL_PRODUCT_H

@@ -1,4 +1,4 @@
-/* Shared by the kernels of the networks: exports, four-lane vectors, rounding. Licence: MIT, as the rest of rollcall. */
+/* Shared by the networks' kernels: exports, four-lane vectors, rounding. Licence: MIT, as the rest of rollcall. */
 #ifndef ROLLCALL_SIMD_H
 #define ROLLCALL_SIMD_H
 

@@ -3,6 +3,7 @@ import { openNetwork } from './network-kernel.ts';
 
 const BANDS = 80;
 const TRUNK_CHANNELS = 512;
+const CLASSES = 7;
 
 export interface TrunkKernel {
   /** mean-normalised filterbank [frames, 80] → trunk output; the caller owns it and may detach its buffers */
@@ -30,6 +31,34 @@ export function createTrunkKernel(
       const result = await kernel.run(feats.subarray(0, frames * BANDS));
       return { frames: result.values, frameCount: result.frames, channels: TRUNK_CHANNELS };
     },
+    memoryBytes: () => kernel.memoryBytes(),
+  };
+}
+
+export interface SegmentationKernel {
+  /** samples of a window of up to 10 s → log-probabilities [frames, 7]; the caller owns them */
+  run(window: Float32Array): Promise<Float32Array>;
+  /** Linear memory in bytes. */
+  memoryBytes(): number;
+}
+
+/**
+ * segmentation-3.0 in 16-bit integers, over one instance of `wasm/networks/segmentation.wasm`. A window needs 991
+ * samples.
+ *
+ * @param weights the file that `training/kernels` makes of the network's ONNX file
+ * @param pause called between two steps, each of which takes at most a fifth of the run's time
+ * @throws if the weights are not those of this network
+ */
+export function createSegmentationKernel(
+  module: WebAssembly.Module,
+  weights: Uint8Array,
+  pause: () => Promise<void>,
+): SegmentationKernel {
+  const shape = { name: 'segmentation-3.0', number: 2, itemSize: 1, channels: CLASSES };
+  const kernel = openNetwork(module, weights, shape, pause);
+  return {
+    run: async (window) => (await kernel.run(window)).values,
     memoryBytes: () => kernel.memoryBytes(),
   };
 }
