@@ -1,12 +1,16 @@
 /**
  * Speed and memory of the WebAssembly adapters in Node, one thread: `npx tsx bench/wasm.ts` prints a Markdown table.
- * Decoding repeats the packets of fixtures in test/fixtures/audio; × means seconds of audio per second.
+ * Decoding repeats the packets of fixtures in test/fixtures/audio; × means seconds of audio per second. The networks
+ * run beside ONNX Runtime with their ONNX files; their figures are minimum and median of ten seconds.
  */
 import { readFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import type { CodecSpec } from '../src/audio/audio-ports.ts';
+import { createOnnxRuntime, floatTensor } from '../src/platform/onnx/runtime.ts';
 import { createDecoders } from '../src/platform/wasm/codecs.ts';
 import { createDsp } from '../src/platform/wasm/dsp.ts';
+import { createSegmentationKernel, createTrunkKernel } from '../src/platform/wasm/networks.ts';
+import { packaged, unshared } from '../wasm/onnxruntime/unshare.mjs';
 
 const path = (name: string) => new URL(`../${name}`, import.meta.url);
 const compile = (name: string) => new WebAssembly.Module(readFileSync(path(name)));
@@ -83,8 +87,51 @@ function measureDsp(): void {
   console.log(`| dsp.wasm memory, at start and after | ${megabytes(start)}, ${megabytes(dsp.memoryBytes())} |`);
 }
 
+/** Runs all in turn and prints minimum and median milliseconds of each, without its first three runs. */
+async function compare(runs: readonly (readonly [name: string, run: () => Promise<unknown>])[]): Promise<void> {
+  const times = runs.map((): number[] => []);
+  for (let round = -3; round < 15; round++) {
+    for (const [index, [, run]] of runs.entries()) {
+      const start = performance.now();
+      await run();
+      if (round >= 0) times[index].push(performance.now() - start);
+    }
+  }
+  for (const [index, [name]] of runs.entries()) {
+    const sorted = times[index].sort((a, b) => a - b);
+    console.log(`| ${name}, 10 s | ${sorted[0].toFixed(1)}, ${sorted[sorted.length >> 1].toFixed(1)} ms |`);
+  }
+}
+
+async function measureNetworks(): Promise<void> {
+  const runtime = createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
+  const model = (name: string) => readFileSync(path(`models/${name}`));
+  const noPause = async () => undefined;
+  const feats = Float32Array.from({ length: 998 * 80 }, (_, i) => 3 * Math.sin(i * i));
+  const samples = Float32Array.from({ length: 160000 }, (_, i) => 0.1 * Math.sin(i * i));
+  const trunk = createTrunkKernel(compile('wasm/networks/campplus.wasm'), model('embedder-v6-trunk.weights'), noPause);
+  const segmentation = createSegmentationKernel(
+    compile('wasm/networks/segmentation.wasm'),
+    model('segmentation-3.0.weights'),
+    noPause,
+  );
+  const trunkSession = await runtime.createSession(model('embedder-v6-trunk.onnx'));
+  const segmentationSession = await runtime.createSession(model('segmentation-3.0.onnx'));
+  await compare([
+    ["CAM++'s trunk, kernel", () => trunk.trunk(feats, 998)],
+    ["CAM++'s trunk, ONNX Runtime", () => trunkSession.run({ feats: floatTensor(feats, [1, 998, 80]) })],
+  ]);
+  await compare([
+    ['segmentation-3.0, kernel', () => segmentation.run(samples)],
+    ['segmentation-3.0, ONNX Runtime', () => segmentationSession.run({ x: floatTensor(samples, [1, 1, 160000]) })],
+  ]);
+  console.log(`| campplus.wasm memory, always | ${megabytes(trunk.memoryBytes())} |`);
+  console.log(`| segmentation.wasm memory, always | ${megabytes(segmentation.memoryBytes())} |`);
+}
+
 console.log(
   `${cpus()[0].model}, Node ${process.version}, load ${loadavg()[0].toFixed(1)}\n\n| what | figure |\n|---|---|`,
 );
 measureDecoders();
 measureDsp();
+await measureNetworks();

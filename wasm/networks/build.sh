@@ -15,9 +15,8 @@ command -v "$clang" >/dev/null || {
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 
-# -ffp-contract=off: the same bits in every engine. -disable-lsr: LLVM's strength reduction adds address arithmetic to
-# the innermost loops.
-cflags=(--target=wasm32-wasi -O3 -msimd128 -mbulk-memory -ffp-contract=off -fno-math-errno -mllvm -disable-lsr
+# -ffp-contract=off: multiplications and additions round separately, whatever the compiler.
+cflags=(--target=wasm32-wasi -O3 -msimd128 -mbulk-memory -ffp-contract=off -fno-math-errno
   -Wall -Wextra -Werror -fvisibility=hidden "-ffile-prefix-map=$here=.")
 
 # build NAME PAGES PART... : memory never grows, so that its size is the number of pages of 64 KiB.
