@@ -12,7 +12,7 @@ export interface ClusteringParameters {
   readonly minCleanSecondsWanted: number;
   /** Share of the subsegments in the evidence; the local speakers have the rest. */
   readonly subsegmentShare: number;
-  /** Share of the recording's mean embedding that is subtracted from every embedding: effects of room and channel. */
+  /** Share of the recording's mean that is subtracted from embeddings and features of VBx: effects of room and channel. */
   readonly meanShare: number;
   /** Minimum distance between two local speakers of one window. */
   readonly sameWindowDistance: number;
@@ -24,17 +24,12 @@ export interface ClusteringParameters {
   readonly initialThreshold: number;
   /** Maximum number of initial clusters. */
   readonly maxClusters: number;
-  /** Share of the recording's mean that is subtracted from the features of VBx. */
-  readonly featureMeanShare: number;
   /** Fa of VBx: weight of a second of speech. */
   readonly statisticsScale: number;
   /** Fb of VBx: the larger, the fewer speakers remain. */
   readonly speakerRegularisation: number;
-  /**
-   * Maximum evidence of a recording, in seconds of speech; with more speech each second has less weight. With all
-   * seconds of a day, changes of one person's voice or microphone would become separate speakers.
-   */
-  readonly maxEvidenceSeconds: number;
+  /** Evidence saturates at this number of seconds: half of it counts in a recording with as much speech. */
+  readonly evidenceSaturationSeconds: number;
   /** Speakers whose prior falls below this share of the largest are dropped. */
   readonly minPriorShare: number;
   /** Speakers with less speech are dropped. */
@@ -108,10 +103,9 @@ const SHARED: Omit<DiarizationSettings, 'name'> = {
     minClusterShare: 0.06,
     initialThreshold: 0.5,
     maxClusters: 100,
-    featureMeanShare: 0.5,
-    statisticsScale: 0.8,
+    statisticsScale: 1.5,
     speakerRegularisation: 2.5,
-    maxEvidenceSeconds: 400,
+    evidenceSaturationSeconds: 90,
     minPriorShare: 0.02,
     minSpeakerSeconds: 1,
     wantedMinSpeakerSeconds: 0.3,

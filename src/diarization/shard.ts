@@ -2,7 +2,16 @@ import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 import { concatenated, release } from '../audio/memory.ts';
 import { Embedder } from './embedder.ts';
 import { type LocalSpeakers, speakerMasks } from './local-speakers.ts';
-import type { EmbeddingPort, FilterbankPort, MelPowerPort, PoolingPort, SegmentationPort } from './model-ports.ts';
+import { MeanSegmenter, type WindowSegmenter } from './mean-segmenter.ts';
+import type {
+  EmbeddingInfo,
+  EmbeddingPort,
+  FilterbankPort,
+  MelPowerPort,
+  PoolingPort,
+  SegmentationInfo,
+  SegmentationPort,
+} from './model-ports.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import { type ModelFacts, type ShardPart, SILENCE_DB } from './part.ts';
 import { SampleBuffer } from './sample-buffer.ts';
@@ -12,6 +21,8 @@ import { type Subsegments, subsegmentMask, subsegmentsOfWindow, windowsOfShard }
 /** Models and signal processing that the analysis of a shard needs. */
 export interface AnalysisPorts {
   readonly segmentation: SegmentationPort;
+  /** Its mean with `segmentation` is used; absent for one segmentation. */
+  readonly secondSegmentation?: SegmentationPort;
   readonly embedding: EmbeddingPort;
   readonly filterbank: FilterbankPort;
   readonly melPower: MelPowerPort;
@@ -41,7 +52,8 @@ export async function analyseShard(
   settings: DiarizationSettings,
   pause: () => Promise<void>,
 ): Promise<ShardPart> {
-  const facts = modelFacts(ports, settings);
+  const segmenter = segmenterOf(ports);
+  const facts = modelFacts(segmenter.info, ports.embedding.info, settings);
   const tuned = facts.tuned.reduce(withTuning, settings);
   const { windowSamples, stepSamples, framesPerWindow, classes, maxLocalSpeakers, frameShiftSamples } = facts;
   const { stretchSamples } = ports.embedding.info;
@@ -59,7 +71,6 @@ export async function analyseShard(
   const { first, count } = windowsOfShard(grid, shard.startSample, shard.endSample);
 
   const buffer = new SampleBuffer(samples, shard.startSample);
-  const segmenter = new Segmenter(ports.segmentation, ports.melPower);
   const embedder = new Embedder(ports, buffer, shard.totalSamples, pause);
   const probabilities = new Uint8Array(count * framesPerWindow * classes);
   const speakerRows = new SpeakerRows(facts.dimension);
@@ -131,12 +142,16 @@ export async function analyseShard(
   };
 }
 
-function modelFacts({ segmentation, embedding }: AnalysisPorts, settings: DiarizationSettings): ModelFacts {
-  const { info } = segmentation;
-  const tuned = [info.tuned, embedding.info.tuned];
+function segmenterOf({ segmentation, secondSegmentation, melPower }: AnalysisPorts): WindowSegmenter {
+  const first = new Segmenter(segmentation, melPower);
+  return secondSegmentation === undefined ? first : new MeanSegmenter(first, new Segmenter(secondSegmentation, melPower));
+}
+
+function modelFacts(info: SegmentationInfo, embedding: EmbeddingInfo, settings: DiarizationSettings): ModelFacts {
+  const tuned = [info.tuned, embedding.tuned];
   return {
     segmentationId: info.id,
-    embeddingId: embedding.info.id,
+    embeddingId: embedding.id,
     windowSamples: info.windowSamples,
     stepSamples: tuned.reduce(withTuning, settings).windows.stepSamples,
     maxLocalSpeakers: info.maxLocalSpeakers,
@@ -145,7 +160,7 @@ function modelFacts({ segmentation, embedding }: AnalysisPorts, settings: Diariz
     frameShiftSamples: info.frameShiftSamples,
     frameSizeSamples: info.frameSizeSamples,
     framesPerWindow: info.framesPerWindow,
-    dimension: embedding.info.dimension,
+    dimension: embedding.dimension,
     tuned,
   };
 }

@@ -2,14 +2,8 @@ import type { ByteSource, Result } from '../audio/audio-ports.ts';
 import type { AudioPorts } from '../audio/recording.ts';
 import type { TranscriptionModel } from '../contract/languages.ts';
 import type { Plda } from '../diarization/clustering/plda.ts';
-import type {
-  EmbeddingPort,
-  FilterbankPort,
-  MelPowerPort,
-  PoolingPort,
-  SegmentationPort,
-} from '../diarization/model-ports.ts';
 import type { SettingName } from '../diarization/parameters.ts';
+import type { AnalysisPorts } from '../diarization/shard.ts';
 import type { EngineAnswer } from '../transcription/spans.ts';
 import type { IdentificationParameters } from '../voiceprint/identification.ts';
 import type { Message, RetryReason } from './job-messages.ts';
@@ -105,12 +99,7 @@ export interface CopiesPort {
 }
 
 /** Models and signal processing of this isolate, loaded once. */
-export interface Engine {
-  readonly segmentation: SegmentationPort;
-  readonly embedding: EmbeddingPort;
-  readonly filterbank: FilterbankPort;
-  readonly melPower: MelPowerPort;
-  readonly pooling: PoolingPort;
+export interface Engine extends AnalysisPorts {
   /** WebAssembly memory now, in bytes. */
   memoryBytes(): number;
 }

@@ -228,6 +228,7 @@ export class StageClock {
     return {
       ...engine,
       segmentation: this.segmentation(engine.segmentation),
+      secondSegmentation: engine.secondSegmentation && this.segmentation(engine.secondSegmentation),
       embedding: this.embedding(engine.embedding),
     };
   }

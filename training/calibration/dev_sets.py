@@ -7,6 +7,7 @@ All voices are of the dev split. Writes FLAC and RTTM pairs into
 - OUT/monologues: 24 single voices of 20 to 45 s, whose clips come from several days and microphones. The reference has
   no pauses, so that only the number of speakers and confusion matter.
 - OUT/brief: 28 conversations of two or three people, of 12 to 28 s.
+- OUT/clips: 48 conversations of two to six people, of 15 to 40 s.
 - OUT/alike: 16 telephone calls of two minutes between two voices of nearly the same pitch, through a codec.
 - OUT/many: 8 conversations of six to nine people.
 - OUT/far: 8 conversations of three to five people who are far from the microphone.
@@ -30,7 +31,8 @@ from .conversations import background, pool_of, render, write
 from .material import FRAME, RATE, Corpora, Voice, frames_of, read, rows, seconds_of
 
 SEED = 4100
-COUNTS = {"monologues": 24, "brief": 28, "alike": 16, "many": 8, "far": 8}
+COUNTS = {"monologues": 24, "brief": 28, "alike": 16, "many": 8, "far": 8, "clips": 48}
+SEED_OF = {"alike": 0, "brief": 1, "far": 2, "many": 3, "clips": 4}
 PITCH_RANGE_HERTZ = (70, 350)
 ALIKE_SEMITONES = 1.0
 
@@ -82,7 +84,7 @@ def monologue(corpora: Corpora, number: int, out: Path) -> None:
 
 def conversation(corpora: Corpora, folder: str, number: int, out: Path) -> None:
     """Writes one conversation of `sitting` voices."""
-    rng = np.random.default_rng([SEED, sorted(COUNTS).index(folder), number])
+    rng = np.random.default_rng([SEED, SEED_OF[folder], number])
     pool, segments = pool_of(corpora, "sitting")
     large = [name for name in sorted({r["set"] for r in pool}) if sum(r["set"] == name for r in pool) >= 12]
     if folder != "alike" or rng.random() < 0.7:
@@ -97,7 +99,10 @@ def conversation(corpora: Corpora, folder: str, number: int, out: Path) -> None:
         "alike": (2, 120, "phone"),
         "many": (int(rng.integers(6, 10)), 420, "dialogue"),
         "far": (int(rng.integers(3, 6)), 240, "meeting"),
-    }[folder]
+    }.get(folder, (0, 0, ""))
+    if folder == "clips":
+        count, seconds = int(rng.integers(2, 7)), int(rng.integers(15, 41))
+        kind = str(rng.choice(["dialogue", "phone", "meeting"]))
     chosen = [pool[index] for index in rng.permutation(len(pool))]
     chosen = alike(corpora, chosen) if folder == "alike" else chosen[:count]
     voices = [Voice(corpora, row, segments[row["file"]], whole=False) for row in chosen]

@@ -19,7 +19,7 @@ import onnxruntime
 import soundfile
 
 from embedder.features import log_mels, raise_floor
-from embedder.model import FRAME_STRIDE, VARIANCE_FLOOR
+from embedder.export import FRAME_STRIDE, pooled
 from meetings.check import read_rttm
 
 from .conversations import Plan, make
@@ -58,11 +58,6 @@ def trunk_frames(trunk: onnxruntime.InferenceSession, samples: np.ndarray) -> tu
         frames.append(out)
         times.append(at / RATE + np.arange(len(out)) * FRAME_STRIDE / 100)
     return np.concatenate(frames), np.concatenate(times)
-
-
-def pooled(frames: np.ndarray) -> np.ndarray:
-    """Means and standard deviations [1024] of frames [n, 512], the input of the head."""
-    return np.concatenate([frames.mean(0), np.sqrt(np.maximum(frames.var(0), VARIANCE_FLOOR))])
 
 
 def pieces_of(path: Path, trunk: onnxruntime.InferenceSession, rng: np.random.Generator):

@@ -1,6 +1,8 @@
 """Generates twelve meetings of 5 to 20 minutes with exact labels, about two hours, from held-out voices.
 
-    python -m meetings.generate --voices VOICES --noise NOISE --out OUT --seed 20
+    python -m meetings.generate --voices VOICES --noise NOISE --out OUT --seed 20 [--long]
+
+With `--long` it generates three meetings of 30, 45 and 60 minutes instead, with five to ten people.
 
 VOICES has index.csv (file, speaker, set, seconds, split), segments.csv (file, start, end) and one recording per voice;
 NOISE has index.csv (file, kind noise|rir, source) and its recordings. Writes OUT/gen-01.flac, gen-01.rttm ... and
@@ -21,7 +23,7 @@ from scipy.signal import firwin2, oaconvolve
 from calibration.material import FRAME, RATE, runs_of
 
 from . import channels, check
-from .plans import PLANS, Plan
+from .plans import LONG_PLANS, PLANS, Plan
 from .turns import Floor, plan, spoken
 from .voices import Voice, cast
 
@@ -147,14 +149,16 @@ def main() -> None:
     parser.add_argument("--noise", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=20)
+    parser.add_argument("--long", action="store_true", help="the three long meetings")
     parser.add_argument(
         "--only", nargs="*", help="names of meetings to make, for a quick test; the manifest then lists only these"
     )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    casts = cast(options.voices, [(item.speakers, item.seconds) for item in PLANS], np.random.default_rng(options.seed))
+    plans = LONG_PLANS if options.long else PLANS
+    casts = cast(options.voices, [(item.speakers, item.seconds) for item in plans], np.random.default_rng(options.seed))
     entries = []
-    for number, (item, chosen) in enumerate(zip(PLANS, casts), 1):
+    for number, (item, chosen) in enumerate(zip(plans, casts), 1):
         if options.only and item.name not in options.only:
             continue
         voices = [Voice(options.voices, row, segments) for row, segments in chosen]

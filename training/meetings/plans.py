@@ -1,4 +1,4 @@
-"""The twelve generated meetings, and the distributions of each condition.
+"""The generated meetings, twelve and three long ones, and the distributions of each condition.
 
 A plan describes a meeting; everything else (voices, words, rooms, noise) follows from it and the seed.
 """
@@ -60,4 +60,10 @@ PLANS = (
     _plan(10, 15, 4, "table, MP3 32 kbit/s", TABLE, "mp3", 0.09),
     _plan(11, 20, 6, "clean close", CLOSE, None, 0.11),
     _plan(12, 20, 8, "far room", FAR, None, 0.13),
+)
+
+LONG_PLANS = (
+    _plan(21, 30, 5, "table", TABLE, None, 0.10),
+    _plan(22, 45, 8, "far room", FAR, None, 0.12),
+    _plan(23, 60, 10, "clean close", CLOSE, None, 0.10),
 )

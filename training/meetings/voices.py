@@ -15,7 +15,8 @@ from calibration.material import FRAME, read, rows, runs_of
 
 SETS = ("alnum-accents", "cv61", "cvx", "librispeech", "msc-malayalam", "speechocean762")  # sentences, not single words
 MIN_VOICE_SECONDS = 8.0
-REUSE = 8  # a voice has at least 1 / REUSE of an equal share of the meeting
+REUSE = 8  # a voice has at least 1 / REUSE of an equal share of a meeting of up to 20 minutes
+LONG_REUSE = 12  # and this of a longer one
 GATE_DB = 30  # frames this far below a clip's loudest ones have no speech
 BRIDGE_FRAMES = 30  # pauses of one speaker shorter than this count as speech
 SPLIT_FRAMES = 12  # pauses at least this long end a phrase
@@ -126,7 +127,7 @@ class Voice:
 def cast(folder: Path, sizes: list[tuple[int, int]], rng: np.random.Generator) -> list[list[tuple[dict, list[dict]]]]:
     """Draws (row, segments) of held-out voices for meetings of (speakers, seconds), without a voice in two of them.
 
-    Meetings that need most of a speaker choose first, among the voices with 1 / REUSE of an equal share or more.
+    Meetings that need most of a speaker choose first, among the voices with enough of an equal share.
     """
     segments: dict[str, list[dict]] = {}
     for row in rows(folder / "segments.csv"):
@@ -139,7 +140,7 @@ def cast(folder: Path, sizes: list[tuple[int, int]], rng: np.random.Generator) -
     casts: list[list[tuple[dict, list[dict]]]] = [[] for _ in sizes]
     for meeting in sorted(range(len(sizes)), key=lambda i: -sizes[i][1] / sizes[i][0]):
         speakers, seconds = sizes[meeting]
-        rich = [row for row in pool if float(row["seconds"]) >= seconds / speakers / REUSE]
+        rich = [row for row in pool if float(row["seconds"]) >= seconds / speakers / (REUSE if seconds <= 1200 else LONG_REUSE)]
         chosen = [rich[i] for i in rng.choice(len(rich), speakers, replace=False)]
         casts[meeting] = [(row, segments[row["file"]]) for row in chosen]
         pool = [row for row in pool if row not in chosen]

@@ -216,7 +216,11 @@ function rowsWithSpeech({ count, cleanSeconds }: LocalSpeakers, minCleanSeconds:
   return (good.length >= Math.max(1, minRows) ? good : byQuality.slice(0, Math.max(1, minRows))).sort((a, b) => a - b);
 }
 
-/** Prepares VBx on the items from several cuts of their tree; the seconds of a long recording are scaled down. */
+/**
+ * Prepares VBx on the items from several cuts of their tree. Of T seconds of speech, S·T / (S + T) count as evidence, S
+ * being `evidenceSaturationSeconds`: the pieces of one person in one recording share their errors, and a wrong model
+ * with unlimited data would split every person. (Miller and Dunson, "Robust Bayesian inference via coarsening", 2019)
+ */
 async function bayesian(
   items: Items,
   shifted: Float32Array,
@@ -228,11 +232,11 @@ async function bayesian(
   const { count, seconds } = items;
   const features = project(plda, items.embeddings, count);
   await pause();
-  subtract(features, meanOf(features, seconds), parameters.featureMeanShare);
+  subtract(features, meanOf(features, seconds), parameters.meanShare);
   const starts = await startsOf(items, shifted, tree, parameters, pause);
   const total = seconds.reduce((sum, value) => sum + value, 0);
-  const share = Math.min(1, parameters.maxEvidenceSeconds / total);
-  const weights = share < 1 ? seconds.map((value) => share * value) : seconds;
+  const share = parameters.evidenceSaturationSeconds / (parameters.evidenceSaturationSeconds + total);
+  const weights = seconds.map((value) => share * value);
   await pause();
   return {
     async vbx(speakerRegularisation: number): Promise<VbxResult> {
