@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { nodeDsp } from '../client/audio/ports.ts';
+import { moduleAt, nodeDsp } from '../client/audio/ports.ts';
 import { projectDir } from '../client/local/paths.ts';
 import { modelPath, readManifest } from '../client/models/store.ts';
 import type { DiarizeOutput } from '../client/sdk/types.ts';
@@ -9,20 +9,23 @@ import { SAMPLE_RATE_HZ } from '../src/audio/audio-ports.ts';
 import { assemble, type SpeakerRequest } from '../src/diarization/assemble.ts';
 import { type Plda, parsePlda } from '../src/diarization/clustering/plda.ts';
 import { type Diarization, writeOutput } from '../src/diarization/diarization.ts';
+import type { SegmentationPort } from '../src/diarization/model-ports.ts';
 import type { DiarizationSettings, SettingName } from '../src/diarization/parameters.ts';
 import { encodePart, openPart, type PartReader, partsOf } from '../src/diarization/part.ts';
 import { type AnalysisPorts, analyseShard } from '../src/diarization/shard.ts';
 import type { Engine } from '../src/jobs/job-ports.ts';
+import { ModelRuntimes } from '../src/platform/model-runtimes.ts';
 import {
-  type EmbeddingEntry,
+  embeddingFiles,
   type ModelFile,
   type ModelPack,
   packInUse,
   segmentationFile,
-  segmentationOf,
+  segmentationsFor,
+  segmentationsOf,
 } from '../src/platform/onnx/manifest.ts';
-import { createOnnxRuntime, type OnnxRuntime } from '../src/platform/onnx/runtime.ts';
-import { createEmbedding, createSegmentation, type EmbeddingModel } from '../src/platform/onnx/sessions.ts';
+import { createOnnxRuntime } from '../src/platform/onnx/runtime.ts';
+import { createEmbedding, createSegmentation } from '../src/platform/onnx/sessions.ts';
 import { packaged, unshared } from '../wasm/onnxruntime/unshare.mjs';
 import { cacheDir, sharedPath } from './shared.ts';
 
@@ -36,9 +39,10 @@ const REFERENCE_FILE = 'segmentation-3.0.int8.onnx';
 
 /** The pack in use with the segmentation of a setting; live streams use that of community-1. */
 export function packOfService(setting: SettingName = 'precision-2'): MeasuredPack {
-  const pack = packInUse(readManifest(projectDir));
-  const segmentation = segmentationOf(pack, setting);
-  return { label: segmentation.id, pack: { name: pack.name, segmentation, embedding: pack.embedding } };
+  const { name, embedding, ...pack } = packInUse(readManifest(projectDir));
+  const [segmentation, fastSegmentation] = segmentationsFor({ name, embedding, ...pack }, setting);
+  const label = [segmentation, ...(fastSegmentation ? [fastSegmentation] : [])].map(({ id }) => id).join(' and ');
+  return { label, pack: { name, segmentation, ...(fastSegmentation && { fastSegmentation }), embedding } };
 }
 
 /** Path of a model file: in the repository, pulled, or beside the checkout. */
@@ -77,25 +81,34 @@ export function sherpaModels(): { segmentation: string; embedder: string } | und
   return segmentation && embedder ? { segmentation, embedder } : undefined;
 }
 
-let runtime: OnnxRuntime | undefined;
+let runtimes: ModelRuntimes | undefined;
+/** What runs models, in this process. */
+export function nodeRuntimes(): ModelRuntimes {
+  runtimes ??= new ModelRuntimes(createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged())))), {
+    segmentation: moduleAt(join(projectDir, 'wasm/networks/segmentation.wasm')),
+    trunk: moduleAt(join(projectDir, 'wasm/networks/campplus.wasm')),
+  });
+  return runtimes;
+}
+
 /** The service's models and signal processing in this process: the WebAssembly and code that workerd runs. */
 export async function nodeEngine({ pack }: MeasuredPack): Promise<Engine> {
-  runtime ??= createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
+  const models = nodeRuntimes();
   const dspOfProcess = nodeDsp();
-  const ort = runtime;
+  const segmentations: SegmentationPort[] = [];
+  for (const entry of segmentationsOf(pack)) {
+    segmentations.push(await createSegmentation(models, readModel(segmentationFile(entry)), entry));
+  }
+  const [segmentation, secondSegmentation] = segmentations;
   return {
-    segmentation: await createSegmentation(ort, readModel(segmentationFile(pack.segmentation)), pack.segmentation),
-    embedding: await createEmbedding(ort, readEmbedder(pack.embedding), pack.embedding),
+    segmentation,
+    secondSegmentation,
+    embedding: await createEmbedding(models, embeddingFiles(pack.embedding).map(readModel), pack.embedding),
     filterbank: dspOfProcess.filterbank,
     melPower: dspOfProcess.melPower,
     pooling: dspOfProcess.pooling,
-    memoryBytes: () => ort.memoryBytes() + dspOfProcess.memoryBytes(),
+    memoryBytes: () => models.memoryBytes() + dspOfProcess.memoryBytes(),
   };
-}
-
-function readEmbedder(entry: EmbeddingEntry): EmbeddingModel {
-  if (entry.form === 'whole') return { form: 'whole', model: readModel(entry.files.model) };
-  return { form: 'split', trunk: readModel(entry.files.trunk), head: readModel(entry.files.head) };
 }
 
 /** Every optional field of the output. */
@@ -168,11 +181,11 @@ export function analysisOf({ windows, localSpeakers, subsegments }: DiarizationS
 export async function keptPart(
   samples: Float32Array,
   engine: AnalysisPorts,
-  { pack: { segmentation, embedding } }: MeasuredPack,
+  { pack }: MeasuredPack,
   settings: DiarizationSettings,
 ): Promise<PartReader> {
   const digest = createHash('sha256')
-    .update(JSON.stringify([segmentation, embedding]))
+    .update(JSON.stringify(pack))
     .update(analysisOf(settings))
     .update(samples)
     .digest('hex')

@@ -66,7 +66,9 @@ interface Permutation {
 }
 
 function permutationsOf({ speakers, classes, mapping }: Powerset): Permutation[] {
-  const sets = Array.from({ length: classes }, (_, index) => mapping.subarray(index * speakers, (index + 1) * speakers));
+  const sets = Array.from({ length: classes }, (_, index) =>
+    mapping.subarray(index * speakers, (index + 1) * speakers),
+  );
   return orders(speakers).map((speakerOf) => ({
     speakerOf,
     classOf: sets.map((set) => sets.findIndex((other) => speakerOf.every((from, to) => other[from] === set[to]))),

@@ -144,7 +144,9 @@ export async function analyseShard(
 
 function segmenterOf({ segmentation, secondSegmentation, melPower }: AnalysisPorts): WindowSegmenter {
   const first = new Segmenter(segmentation, melPower);
-  return secondSegmentation === undefined ? first : new MeanSegmenter(first, new Segmenter(secondSegmentation, melPower));
+  return secondSegmentation === undefined
+    ? first
+    : new MeanSegmenter(first, new Segmenter(secondSegmentation, melPower));
 }
 
 function modelFacts(info: SegmentationInfo, embedding: EmbeddingInfo, settings: DiarizationSettings): ModelFacts {

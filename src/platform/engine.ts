@@ -1,23 +1,26 @@
+import trunkModule from '../../wasm/networks/campplus.wasm';
+import segmentationModule from '../../wasm/networks/segmentation.wasm';
 import { toHex } from '../audio/bytes.ts';
 import { type Plda, parsePlda } from '../diarization/clustering/plda.ts';
 import type { EmbeddingPort, SegmentationPort } from '../diarization/model-ports.ts';
 import type { SettingName } from '../diarization/parameters.ts';
 import type { Engine } from '../jobs/job-ports.ts';
 import { Loaded } from './loaded.ts';
+import { ModelRuntimes } from './model-runtimes.ts';
 import { packOfBuild } from './models-in-use.ts';
 import {
-  type EmbeddingEntry,
+  embeddingFiles,
   type ModelFile,
   type SegmentationEntry,
   segmentationFile,
-  segmentationOf,
+  segmentationsFor,
 } from './onnx/manifest.ts';
-import { createOnnxRuntime, type OnnxRuntime } from './onnx/runtime.ts';
-import { createEmbedding, createSegmentation, type EmbeddingModel } from './onnx/sessions.ts';
+import { createOnnxRuntime } from './onnx/runtime.ts';
+import { createEmbedding, createSegmentation } from './onnx/sessions.ts';
 import ortModule from './onnx/wasm-module.ts';
 import type { Dsp } from './wasm/dsp.ts';
 
-let runtime: OnnxRuntime | undefined;
+let shared: ModelRuntimes | undefined;
 const embedding = new Loaded<EmbeddingPort>();
 /** Segmentations by the hash of their file: settings may share a model. */
 const segmentations = new Map<string, Loaded<SegmentationPort>>();
@@ -26,8 +29,8 @@ const segmentations = new Map<string, Loaded<SegmentationPort>>();
  * Models of the pack in use, loaded from R2 once per isolate and shared by all its jobs and streams. A segmentation is
  * loaded with the first job or stream that needs it.
  *
- * @param setting determines the segmentation; live streams use that of community-1
- * @param pause called between the runs of one analysis, and while models are loaded
+ * @param setting determines the segmentations; live streams use that of community-1
+ * @param pause called between the steps of an analysis, and while models are loaded
  * @throws if a model file is missing in R2 or does not have the hash of the manifest
  */
 export async function loadEngine(
@@ -37,28 +40,34 @@ export async function loadEngine(
   pause: () => Promise<void>,
 ): Promise<Engine> {
   const pack = packOfBuild();
-  runtime ??= createOnnxRuntime(ortModule);
-  const ort = runtime;
+  shared ??= new ModelRuntimes(createOnnxRuntime(ortModule), { segmentation: segmentationModule, trunk: trunkModule });
+  const runtimes = shared;
   // Load one after the other, so that only one file is in memory at a time.
-  const segmentation = await loadSegmentation(bucket, ort, segmentationOf(pack, setting), pause);
+  const heard: SegmentationPort[] = [];
+  for (const entry of segmentationsFor(pack, setting))
+    heard.push(await loadSegmentation(bucket, runtimes, entry, pause));
+  const [segmentation, secondSegmentation] = heard;
   const embedder = await embedding.get(async () => {
-    // Creating a session holds the thread for about a second.
+    const files: Uint8Array[] = [];
+    for (const file of embeddingFiles(pack.embedding)) files.push(await readModel(bucket, file));
+    // Creating a session holds the thread for some hundred milliseconds.
     await pause();
-    return createEmbedding(ort, await readEmbedder(bucket, pack.embedding), pack.embedding, pause);
+    return createEmbedding(runtimes, files, pack.embedding, pause);
   });
   return {
     segmentation,
+    secondSegmentation,
     embedding: embedder,
     filterbank: dsp.filterbank,
     melPower: dsp.melPower,
     pooling: dsp.pooling,
-    memoryBytes: () => ort.memoryBytes() + dsp.memoryBytes(),
+    memoryBytes: () => runtimes.memoryBytes() + dsp.memoryBytes(),
   };
 }
 
 function loadSegmentation(
   bucket: R2Bucket,
-  ort: OnnxRuntime,
+  runtimes: ModelRuntimes,
   entry: SegmentationEntry,
   pause: () => Promise<void>,
 ): Promise<SegmentationPort> {
@@ -68,7 +77,7 @@ function loadSegmentation(
     loaded = new Loaded();
     segmentations.set(file.sha256, loaded);
   }
-  return loaded.get(async () => createSegmentation(ort, await readModel(bucket, file), entry, pause));
+  return loaded.get(async () => createSegmentation(runtimes, await readModel(bucket, file), entry, pause));
 }
 
 const plda = new Loaded<Plda | undefined>();
@@ -90,15 +99,6 @@ async function readPlda(bucket: R2Bucket): Promise<Plda | undefined> {
   const read = parsePlda(JSON.parse(new TextDecoder().decode(await readModel(bucket, files.plda))));
   if (read.embedding !== id) throw new Error(`model ${files.plda.path} is for ${read.embedding}, not for ${id}`);
   return read;
-}
-
-async function readEmbedder(bucket: R2Bucket, entry: EmbeddingEntry): Promise<EmbeddingModel> {
-  if (entry.form === 'whole') return { form: 'whole', model: await readModel(bucket, entry.files.model) };
-  return {
-    form: 'split',
-    trunk: await readModel(bucket, entry.files.trunk),
-    head: await readModel(bucket, entry.files.head),
-  };
 }
 
 async function readModel(bucket: R2Bucket, file: ModelFile): Promise<Uint8Array> {

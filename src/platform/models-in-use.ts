@@ -2,7 +2,14 @@ import manifestJson from '../../models/manifest.json';
 import { DEFAULT_IDENTIFICATION, type IdentificationParameters } from '../voiceprint/identification.ts';
 import { decodeVoiceprint } from '../voiceprint/voiceprint.ts';
 import { fnv1a } from './fnv1a.ts';
-import { type ModelPack, packInUse, parseManifest, segmentationFile, segmentationsOf } from './onnx/manifest.ts';
+import {
+  embeddingFiles,
+  type ModelPack,
+  packInUse,
+  parseManifest,
+  segmentationFile,
+  segmentationsOf,
+} from './onnx/manifest.ts';
 
 let pack: ModelPack | undefined;
 
@@ -19,9 +26,8 @@ export function packOfBuild(): ModelPack {
 export function nameOfModels(pack: ModelPack): string {
   const { embedding } = pack;
   const segmentations = segmentationsOf(pack);
-  const { form, files } = embedding;
-  const embedder = form === 'split' ? [files.trunk, files.head] : [files.model];
-  const weights = [...segmentations.map(segmentationFile), ...embedder].map(({ sha256 }) => sha256.slice(0, 8));
+  const files = [...segmentations.map(segmentationFile), ...embeddingFiles(embedding)];
+  const weights = files.map(({ sha256 }) => sha256.slice(0, 8));
   const parameters = [...segmentations, embedding].map(({ facts, tuned }) => ({ facts, tuned }));
   return [...weights, fnv1a(JSON.stringify(parameters)).toString(16).padStart(8, '0')].join('');
 }

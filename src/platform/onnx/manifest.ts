@@ -41,8 +41,11 @@ export type SegmentationEntry = ModelEntry & { readonly facts: SegmentationFacts
     | {
         readonly form: 'whole';
         readonly files: { readonly model: ModelFile };
-        /** Tensors after which the model is cut, so that no run holds the thread for long. */
-        readonly cuts: readonly string[];
+      }
+    | {
+        /** segmentation-3.0, run by its kernel on packed weights; `model` is the network as ONNX, for other engines. */
+        readonly form: 'kernel';
+        readonly files: { readonly weights: ModelFile; readonly model: ModelFile };
       }
   );
 
@@ -65,17 +68,21 @@ export type EmbeddingEntry = ModelEntry & {
   readonly identification?: IdentificationParameters;
 } & (
     | {
-        readonly form: 'split';
-        readonly files: { readonly trunk: ModelFile; readonly head: ModelFile; readonly plda?: ModelFile };
-        /** Tensors after which the trunk is cut, so that no run holds the thread for long. */
-        readonly trunkCuts: readonly string[];
+        /** CAM++, its trunk run by its kernel on packed weights; `trunk` is the trunk as ONNX, for other engines. */
+        readonly form: 'kernel';
+        readonly files: {
+          readonly weights: ModelFile;
+          readonly head: ModelFile;
+          readonly trunk: ModelFile;
+          readonly plda?: ModelFile;
+        };
       }
     | { readonly form: 'whole'; readonly files: { readonly model: ModelFile; readonly plda?: ModelFile } }
   );
 
 export interface ModelPack {
   readonly name: string;
-  /** For precision-2. */
+  /** For precision-2, which uses its mean with `fastSegmentation`. */
   readonly segmentation: SegmentationEntry;
   /** For community-1 and live streams, which need a fast model; absent if one model serves all. */
   readonly fastSegmentation?: SegmentationEntry;
@@ -125,11 +132,12 @@ export function packInUse(manifest: ModelManifest): ModelPack {
  * Whether a pack is fast enough for live streams: a whole embedder processes the same seconds again for every live
  * window, 10 to 18 times a second.
  */
-export const canFollowStreams = ({ embedding }: ModelPack): boolean => embedding.form === 'split';
+export const canFollowStreams = ({ embedding }: ModelPack): boolean => embedding.form === 'kernel';
 
-/** The segmentation that a setting of the pack uses; live streams use that of community-1. */
-export function segmentationOf(pack: ModelPack, setting: SettingName): SegmentationEntry {
-  return setting === 'community-1' ? (pack.fastSegmentation ?? pack.segmentation) : pack.segmentation;
+/** The segmentations whose mean a setting of the pack uses; live streams use that of community-1. */
+export function segmentationsFor(pack: ModelPack, setting: SettingName): readonly SegmentationEntry[] {
+  const { segmentation, fastSegmentation } = pack;
+  return setting === 'community-1' ? [fastSegmentation ?? segmentation] : segmentationsOf(pack);
 }
 
 /** All segmentation models of a pack. */
@@ -139,23 +147,35 @@ export function segmentationsOf({ segmentation, fastSegmentation }: ModelPack): 
 
 /** The file of a segmentation model that a service loads. */
 export function segmentationFile({ form, files }: SegmentationEntry): ModelFile {
-  return form === 'split' ? files.network : files.model;
+  switch (form) {
+    case 'split':
+      return files.network;
+    case 'whole':
+      return files.model;
+    case 'kernel':
+      return files.weights;
+  }
+}
+
+/** The weights of an embedder that a service loads. */
+export function embeddingFiles({ form, files }: EmbeddingEntry): readonly ModelFile[] {
+  return form === 'kernel' ? [files.weights, files.head] : [files.model];
 }
 
 /** The files that a service loads to run the pack, without the extra forms for other engines. */
 export function filesToLoad(pack: ModelPack): readonly ModelFile[] {
-  const { embedding } = pack;
-  const models = embedding.form === 'split' ? [embedding.files.trunk, embedding.files.head] : [embedding.files.model];
-  const { plda } = embedding.files;
-  return [...segmentationsOf(pack).map(segmentationFile), ...models, ...(plda === undefined ? [] : [plda])];
+  const { plda } = pack.embedding.files;
+  return [
+    ...segmentationsOf(pack).map(segmentationFile),
+    ...embeddingFiles(pack.embedding),
+    ...(plda === undefined ? [] : [plda]),
+  ];
 }
 
 /** All files of the pack. */
 export function allFiles(pack: ModelPack): readonly ModelFile[] {
-  const wholes = segmentationsOf(pack).flatMap(({ form, files }) =>
-    form === 'split' ? [files.whole, files.wholeInt8].filter((file) => file !== undefined) : [],
-  );
-  return [...filesToLoad(pack), ...wholes];
+  const entries = [...segmentationsOf(pack), pack.embedding];
+  return entries.flatMap(({ files }) => Object.values(files).filter((file) => file !== undefined));
 }
 
 function segmentationEntry(value: unknown, at: string): SegmentationEntry {
@@ -176,15 +196,13 @@ function segmentationEntry(value: unknown, at: string): SegmentationEntry {
       framesPerWindow: fact('framesPerWindow'),
     },
   };
-  if (entry.form === 'whole') {
-    const cuts = entry.cuts === undefined ? [] : texts(entry.cuts, `${at}.cuts`);
-    return { ...shared, form: 'whole', files: { model: file(files.model, `${at}.files.model`) }, cuts };
-  }
-  if (entry.form !== 'split') throw fault(`${at}.form`, 'must be "split" or "whole"');
+  const required = <Name extends string>(...names: Name[]) => filesNamed(files, names, `${at}.files`);
+  if (entry.form === 'whole') return { ...shared, form: 'whole', files: required('model') };
+  if (entry.form === 'kernel') return { ...shared, form: 'kernel', files: required('weights', 'model') };
+  if (entry.form !== 'split') throw fault(`${at}.form`, 'must be "split", "whole" or "kernel"');
   const whole = files.whole === undefined ? {} : { whole: file(files.whole, `${at}.files.whole`) };
   const wholeInt8 = files.wholeInt8 === undefined ? {} : { wholeInt8: file(files.wholeInt8, `${at}.files.wholeInt8`) };
-  const network = file(files.network, `${at}.files.network`);
-  return { ...shared, form: 'split', files: { network, ...whole, ...wholeInt8 } };
+  return { ...shared, form: 'split', files: { ...required('network'), ...whole, ...wholeInt8 } };
 }
 
 function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
@@ -208,18 +226,18 @@ function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
       ? {}
       : { identification: identification(entry.identification, `${at}.identification`) };
   const plda = files.plda === undefined ? {} : { plda: file(files.plda, `${at}.files.plda`) };
-  if (entry.form === 'whole') {
-    return {
-      ...shared,
-      ...fittedParameters,
-      form: 'whole',
-      files: { model: file(files.model, `${at}.files.model`), ...plda },
-    };
-  }
-  if (entry.form !== 'split') throw fault(`${at}.form`, 'must be "split" or "whole"');
-  const [trunk, head] = (['trunk', 'head'] as const).map((name) => file(files[name], `${at}.files.${name}`));
-  const trunkCuts = entry.trunkCuts === undefined ? [] : texts(entry.trunkCuts, `${at}.trunkCuts`);
-  return { ...shared, ...fittedParameters, form: 'split', files: { trunk, head, ...plda }, trunkCuts };
+  const required = <Name extends string>(...names: Name[]) => ({
+    ...filesNamed(files, names, `${at}.files`),
+    ...plda,
+  });
+  if (entry.form === 'whole') return { ...shared, ...fittedParameters, form: 'whole', files: required('model') };
+  if (entry.form !== 'kernel') throw fault(`${at}.form`, 'must be "whole" or "kernel"');
+  return { ...shared, ...fittedParameters, form: 'kernel', files: required('weights', 'head', 'trunk') };
+}
+
+function filesNamed<Name extends string>(files: Fields, names: readonly Name[], at: string): Record<Name, ModelFile> {
+  const entries = names.map((name) => [name, file(files[name], `${at}.${name}`)]);
+  return Object.fromEntries(entries) as Record<Name, ModelFile>;
 }
 
 function identification(value: unknown, at: string): IdentificationParameters {
@@ -286,11 +304,6 @@ type Fields = Readonly<Record<string, unknown>>;
 function object(value: unknown, at: string): Fields {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw fault(at, 'must be an object');
   return value as Fields;
-}
-
-function texts(value: unknown, at: string): string[] {
-  if (!Array.isArray(value)) throw fault(at, 'must be a list');
-  return value.map((item, index) => text(item, `${at}[${index}]`));
 }
 
 function text(value: unknown, at: string): string {

@@ -2,17 +2,11 @@ import { concatenated } from '../../audio/memory.ts';
 
 /** Field numbers of the messages of an ONNX file (onnx.proto3). */
 const MODEL = { graph: 7, metadataProps: 14 } as const;
-const GRAPH = { node: 1, initializer: 5, input: 11, output: 12 } as const;
-const NODE = { input: 1, output: 2 } as const;
-const TENSOR = { name: 8, rawData: 9, externalData: 13, dataLocation: 14 } as const;
+const GRAPH = { initializer: 5 } as const;
+const TENSOR = { rawData: 9, externalData: 13, dataLocation: 14 } as const;
 const ENTRY = { key: 1, value: 2 } as const;
-const VALUE = { name: 1, type: 2 } as const;
-const TYPE = { tensor: 1 } as const;
-const TENSOR_TYPE = { element: 1 } as const;
 /** Value of `dataLocation`. */
 const EXTERNAL = 1;
-/** Element types by their names in the runtime. */
-const ELEMENTS: Readonly<Record<string, number>> = { float32: 1, uint8: 2, int8: 3, int32: 6, int64: 7, bool: 9 };
 
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
@@ -173,103 +167,4 @@ function tensorOf(tensor: Uint8Array, file: Uint8Array): Uint8Array[] | undefine
   }
   parts.push(...numbered(TENSOR.dataLocation, EXTERNAL));
   return parts;
-}
-
-interface Field {
-  /** All bytes of the field, with its tag. */
-  readonly whole: Uint8Array;
-  /** Name of the initializer, or of the graph's input or output. */
-  readonly name: string;
-}
-
-interface Node {
-  readonly whole: Uint8Array;
-  readonly inputs: readonly string[];
-  readonly outputs: readonly string[];
-}
-
-/** Writes one of the models that a model is cut into. @param typeOf element type of an output of an earlier one */
-type Subgraph = (typeOf: (name: string) => string) => Uint8Array;
-
-/**
- * Cuts a model into several that run one after the other: the same operators on the same values, so the result is the
- * same to the byte. The inputs of each model include the tensors that it needs from earlier models, its outputs those
- * that later models need; tensors keep their names.
- *
- * @param model without operators that contain graphs (If, Loop): these use tensors that their inputs do not list
- * @param after names of the tensors after whose operator the model is cut, in order
- * @throws if a name is no operator's output, or the bytes are no ONNX file; a later model also if it needs an input of
- *   an unknown element type
- */
-export function cutModel(model: Uint8Array, after: readonly string[]): Subgraph[] {
-  const rest: Uint8Array[] = [];
-  let graph: Uint8Array | undefined;
-  forEachField(model, (field, payload, whole) => {
-    if (field === MODEL.graph && payload !== undefined) graph = payload;
-    else rest.push(whole);
-  });
-  const { nodes, initializers, inputs, outputs, otherFields } = readGraph(graph ?? new Uint8Array(0));
-  const ends = after.map((name) => {
-    const at = nodes.findIndex((node) => node.outputs.includes(name));
-    if (at < 0) throw new Error(`the model has no operator that outputs "${name}"`);
-    return at + 1;
-  });
-  const subgraphs = [...ends, nodes.length].map((end, subgraph) => nodes.slice(ends[subgraph - 1] ?? 0, end));
-  const needs = subgraphs.map((subgraph) => new Set(subgraph.flatMap((node) => node.inputs)));
-  return subgraphs.map((subgraph, index) => {
-    const own = new Set(subgraph.flatMap((node) => node.outputs));
-    const isNeededLater = (name: string) => needs.slice(index + 1).some((later) => later.has(name));
-    const constants = initializers.filter(({ name }) => needs[index].has(name));
-    const graphInputs = inputs.filter(({ name }) => needs[index].has(name));
-    const available = new Set([...own, ...[...constants, ...graphInputs].map(({ name }) => name)]);
-    const passed = [...needs[index]].filter((name) => name !== '' && !available.has(name));
-    const results = outputs.filter(({ name }) => own.has(name));
-    const passedOn = [...own].filter((name) => isNeededLater(name) && results.every((result) => result.name !== name));
-    const parts = (typeOf: (name: string) => string) => [
-      ...subgraph.map(({ whole }) => whole),
-      ...otherFields,
-      ...constants.map(({ whole }) => whole),
-      ...graphInputs.map(({ whole }) => whole),
-      ...passed.flatMap((name) => delimited(GRAPH.input, [...nameOf(name), ...typed(typeOf(name))])),
-      ...results.map(({ whole }) => whole),
-      // The runtime infers the type.
-      ...passedOn.flatMap((name) => delimited(GRAPH.output, nameOf(name))),
-    ];
-    return (typeOf) => concatenated(Uint8Array, [...rest, ...delimited(MODEL.graph, parts(typeOf))]);
-  });
-}
-
-function readGraph(graph: Uint8Array) {
-  const nodes: Node[] = [];
-  const initializers: Field[] = [];
-  const inputs: Field[] = [];
-  const outputs: Field[] = [];
-  const otherFields: Uint8Array[] = [];
-  forEachField(graph, (field, payload, whole) => {
-    if (payload === undefined) otherFields.push(whole);
-    else if (field === GRAPH.node)
-      nodes.push({ whole, inputs: textsOf(payload, NODE.input), outputs: textsOf(payload, NODE.output) });
-    else if (field === GRAPH.initializer) initializers.push({ whole, name: textsOf(payload, TENSOR.name)[0] });
-    else if (field === GRAPH.input) inputs.push({ whole, name: textsOf(payload, VALUE.name)[0] });
-    else if (field === GRAPH.output) outputs.push({ whole, name: textsOf(payload, VALUE.name)[0] });
-    else otherFields.push(whole);
-  });
-  return { nodes, initializers, inputs, outputs, otherFields };
-}
-
-const nameOf = (name: string) => delimited(VALUE.name, [encoder.encode(name)]);
-
-/** The type of a tensor of any shape. @throws for an element type that `ELEMENTS` lacks */
-function typed(element: string): Uint8Array[] {
-  const code = ELEMENTS[element];
-  if (code === undefined) throw new Error(`a model cannot be cut at a tensor of ${element}`);
-  return delimited(VALUE.type, delimited(TYPE.tensor, numbered(TENSOR_TYPE.element, code)));
-}
-
-function textsOf(message: Uint8Array, number: number): string[] {
-  const texts: string[] = [];
-  forEachField(message, (field, payload) => {
-    if (field === number) texts.push(decoder.decode(payload));
-  });
-  return texts;
 }

@@ -1,6 +1,5 @@
 import * as ort from 'onnxruntime-web/wasm';
-import { release } from '../../audio/memory.ts';
-import { cutModel, WEIGHTS_PATH, withExternalWeights } from './model-file.ts';
+import { WEIGHTS_PATH, withExternalWeights } from './model-file.ts';
 
 /** A model's input or output tensors by name. */
 type Tensors = Readonly<Record<string, ort.Tensor>>;
@@ -12,16 +11,8 @@ interface OnnxSession {
   readonly outputNames: readonly string[];
 }
 
-/** Cuts of a model into subgraphs, so that no single run holds the thread for long. */
-interface Cuts {
-  /** Tensors after which the model is cut (`cutModel`). */
-  readonly after: readonly string[];
-  /** Called between the runs of the subgraphs; other runs may begin meanwhile. */
-  readonly pause: () => Promise<void>;
-}
-
 export interface OnnxRuntime {
-  createSession(model: Uint8Array, cuts?: Cuts): Promise<OnnxSession>;
+  createSession(model: Uint8Array): Promise<OnnxSession>;
   /** Size of the runtime's WebAssembly memory now, in bytes (it never shrinks); 0 before the first session. */
   memoryBytes(): number;
 }
@@ -131,27 +122,15 @@ export function createOnnxRuntime(module: WebAssembly.Module, maxWholeBytes = MA
     return first;
   }
 
-  async function openSubgraphs(model: Uint8Array, { after, pause }: Cuts): Promise<ort.InferenceSession[]> {
-    const isLarge = model.byteLength > maxWholeBytes;
-    const { graph, weights } = isLarge ? withExternalWeights(model) : { graph: model, weights: undefined };
-    if (after.length === 0) return [await open(graph, weights)];
-    const sessions: ort.InferenceSession[] = [];
-    const types = new Map<string, string>();
-    for (const subgraph of cutModel(graph, after)) {
-      if (sessions.length > 0) await pause();
-      const session = await open(
-        subgraph((name) => types.get(name) ?? ''),
-        weights,
-      );
-      for (const output of session.outputMetadata) if (output.isTensor) types.set(output.name, output.type);
-      sessions.push(session);
-    }
-    return sessions;
+  function load(model: Uint8Array): Promise<ort.InferenceSession> {
+    if (model.byteLength <= maxWholeBytes) return open(model, undefined);
+    const { graph, weights } = withExternalWeights(model);
+    return open(graph, weights);
   }
 
   return {
     // Create the closures of a session in another function: here they would keep the model's bytes in memory.
-    createSession: async (model, cuts = UNCUT) => sessionOf(await openSubgraphs(model, cuts), cuts.pause),
+    createSession: async (model) => sessionOf(await load(model)),
     memoryBytes: () => heap?.buffer.byteLength ?? 0,
   };
 }
@@ -184,39 +163,12 @@ function copied(inputs: Tensors): Tensors {
   );
 }
 
-const UNCUT: Cuts = { after: [], pause: async () => undefined };
-
-function sessionOf(subgraphs: readonly ort.InferenceSession[], pause: () => Promise<void>): OnnxSession {
-  const last = subgraphs[subgraphs.length - 1];
+function sessionOf(session: ort.InferenceSession): OnnxSession {
   return {
-    async run(inputs) {
-      let tensors = await runAlone(subgraphs[0], inputs);
-      for (const [index, subgraph] of subgraphs.entries()) {
-        if (index === 0) continue;
-        await pause();
-        tensors = { ...tensors, ...(await runAlone(subgraph, named(tensors, subgraph.inputNames))) };
-        tensors = withoutUnneeded(tensors, subgraphs.slice(index + 1), last.outputNames);
-      }
-      return tensors;
-    },
-    inputNames: subgraphs[0].inputNames,
-    outputNames: last.outputNames,
+    run: (inputs) => runAlone(session, inputs),
+    inputNames: session.inputNames,
+    outputNames: session.outputNames,
   };
-}
-
-const named = (tensors: Tensors, names: readonly string[]): Tensors =>
-  Object.fromEntries(names.map((name) => [name, tensors[name]]));
-
-/** Releases tensors that neither a later subgraph nor the caller needs: some megabytes per run. */
-function withoutUnneeded(
-  tensors: Tensors,
-  later: readonly ort.InferenceSession[],
-  results: readonly string[],
-): Tensors {
-  const needed = new Set([...later.flatMap(({ inputNames }) => inputNames), ...results]);
-  for (const [name, { data }] of Object.entries(tensors))
-    if (!needed.has(name) && data instanceof Float32Array) release(data);
-  return Object.fromEntries(Object.entries(tensors).filter(([name]) => needed.has(name)));
 }
 
 /** Float tensor over the caller's array. */

@@ -6,9 +6,10 @@ import type {
   SegmentationPort,
 } from '../../diarization/model-ports.ts';
 import { buildPowerset, POWER_BANDS, POWER_SHIFT_SAMPLES } from '../../diarization/segmenter.ts';
+import type { ModelRuntimes } from '../model-runtimes.ts';
 import type { EmbeddingEntry, SegmentationEntry } from './manifest.ts';
 import { readOnnxMetadata } from './model-file.ts';
-import { floatOutput, floatTensor, type OnnxRuntime } from './runtime.ts';
+import { floatOutput, floatTensor } from './runtime.ts';
 
 /** Facts in the metadata of segmentation models, with our names. */
 const METADATA_FACTS = {
@@ -25,21 +26,25 @@ const METADATA_FACTS = {
 } as const;
 
 /**
- * Opens a segmentation model. Input: `x` [1, 1, windowSamples] of a whole model, `powers` [1, frames, 64] of a split
- * one. Output: `y` [1, framesPerWindow, classes]. The shorter windows of live streams give fewer frames. Facts in the
- * file's metadata override those of the manifest.
+ * Opens a segmentation model. Input of an ONNX file: `x` [1, 1, windowSamples] of a whole model, `powers` [1, frames,
+ * 64] of a split one. Output: `y` [1, framesPerWindow, classes]. The shorter windows of live streams give fewer frames.
+ * Facts in the file's metadata override those of the manifest.
  *
- * @param pause called between the runs of a cut model
+ * @param pause called between the steps of a kernel
  * @throws if the file is damaged, or its classes do not match its powerset
  */
 export async function createSegmentation(
-  runtime: OnnxRuntime,
+  runtimes: ModelRuntimes,
   model: Uint8Array,
   entry: SegmentationEntry,
   pause: () => Promise<void> = async () => undefined,
 ): Promise<SegmentationPort> {
+  if (entry.form === 'kernel') {
+    const { run } = runtimes.segmentationKernel(model, pause);
+    return { form: 'whole', info: infoOf(entry.facts, entry), run };
+  }
   const info = segmentationInfo(model, entry);
-  const session = await runtime.createSession(model, { after: entry.form === 'whole' ? entry.cuts : [], pause });
+  const session = await runtimes.onnx.createSession(model);
   const input = entry.form === 'split' ? 'powers' : 'x';
   if (!session.inputNames.includes(input)) throw new Error(`${info.id} has no input "${input}"`);
   const { windowSamples, framesPerWindow, classes } = info;
@@ -72,7 +77,13 @@ export function segmentationInfo(model: Uint8Array, entry: SegmentationEntry): S
     const number = Number(value);
     if (name !== undefined && Number.isInteger(number) && number > 0) facts[name] = number;
   }
-  const { sampleRateHz, ...modelFacts } = facts;
+  return infoOf(facts, entry);
+}
+
+function infoOf(
+  { sampleRateHz, ...modelFacts }: SegmentationEntry['facts'],
+  entry: SegmentationEntry,
+): SegmentationInfo {
   if (sampleRateHz !== SAMPLE_RATE_HZ)
     throw new Error(`${entry.id} needs ${sampleRateHz} Hz, not ${SAMPLE_RATE_HZ} Hz`);
   const info: SegmentationInfo = { id: entry.id, ...modelFacts, tuned: entry.tuned };
@@ -86,24 +97,19 @@ export function segmentationInfo(model: Uint8Array, entry: SegmentationEntry): S
   return info;
 }
 
-/** The bytes of a speaker embedder, in the form of its manifest entry. */
-export type EmbeddingModel =
-  | { readonly form: 'split'; readonly trunk: Uint8Array; readonly head: Uint8Array }
-  | { readonly form: 'whole'; readonly model: Uint8Array };
-
 /**
  * Opens a speaker embedder.
  *
- * @param pause called between the runs of a cut trunk
- * @throws if the bytes have the other form, are damaged, or have metadata that contradicts the manifest
+ * @param files the weights, in the order of `embeddingFiles`
+ * @param pause called between the steps of a kernel
+ * @throws if a file is damaged or another one, or has metadata that contradicts the manifest
  */
 export async function createEmbedding(
-  runtime: OnnxRuntime,
-  model: EmbeddingModel,
+  runtimes: ModelRuntimes,
+  files: readonly Uint8Array[],
   entry: EmbeddingEntry,
   pause: () => Promise<void> = async () => undefined,
 ): Promise<EmbeddingPort> {
-  if (model.form !== entry.form) throw new Error(`${entry.id} is a ${entry.form} embedder in the manifest`);
   const { melBands } = entry.facts;
   const info: EmbeddingInfo = {
     id: entry.id,
@@ -113,9 +119,10 @@ export async function createEmbedding(
     featureFloorNats: entry.facts.featureFloorNats,
     tuned: entry.tuned,
   };
-  if (model.form === 'whole') {
-    checkMetadata(model.model, entry);
-    const session = await runtime.createSession(model.model);
+  if (entry.form === 'whole') {
+    const [model] = files;
+    checkMetadata(model, entry);
+    const session = await runtimes.onnx.createSession(model);
     const [input, output] = [onlyName(session.inputNames, entry), onlyName(session.outputNames, entry)];
     return {
       form: 'whole',
@@ -126,18 +133,13 @@ export async function createEmbedding(
       },
     };
   }
-  checkMetadata(model.trunk, entry);
-  const after = entry.form === 'split' ? entry.trunkCuts : [];
-  const trunk = await runtime.createSession(model.trunk, { after, pause });
-  const head = await runtime.createSession(model.head);
+  const [weights, headModel] = files;
+  const { trunk } = runtimes.trunkKernel(weights, pause);
+  const head = await runtimes.onnx.createSession(headModel);
   return {
     form: 'split',
     info,
-    async trunk(feats, frames) {
-      const outputs = await trunk.run({ feats: floatTensor(feats, [1, frames, melBands]) });
-      const { data, dims } = floatOutput(outputs, 'frames');
-      return { frames: data, frameCount: dims[1], channels: dims[2] };
-    },
+    trunk,
     async head(pooled, batch) {
       const outputs = await head.run({ pooled: floatTensor(pooled, [batch, pooled.length / batch]) });
       return floatOutput(outputs, 'embs').data;
@@ -151,7 +153,7 @@ function onlyName(names: readonly string[], entry: EmbeddingEntry): string {
   return name;
 }
 
-/** Checks sherpa-onnx's metadata of speaker embedders; our two halves have none and rely on the manifest. */
+/** Checks sherpa-onnx's metadata of speaker embedders. */
 function checkMetadata(model: Uint8Array, entry: EmbeddingEntry): void {
   const metadata = readOnnxMetadata(model);
   const expected: Readonly<Record<string, string>> = {
