@@ -132,7 +132,7 @@ async function gather(
   const windows = windowCount({ windowSamples: facts.windowSamples, stepSamples: facts.stepSamples, totalSamples });
   // Thinning depends on the amount of speech, not on the recording's length: hours of silence must not thin the speech.
   const { speakers: speakerCount, subsegments: subsegmentCount } = totalCounts(parts);
-  const representatives = new Representatives(facts.dimension, speakerCount, tuned.clustering, pause);
+  const representatives = new Representatives(facts.dimension, speakerCount, tuned.clustering.maxItems, pause);
   const every = Math.max(1, Math.ceil(subsegmentCount / tuned.clustering.maxSubsegments));
   const subsegments: Subsegments[] = [];
   let nextSubsegment = 0;

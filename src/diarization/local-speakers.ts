@@ -17,8 +17,8 @@ export interface LocalSpeakers {
   readonly activeSeconds: Float32Array;
 }
 
-/** Kinds of items. Only local speakers belong to a window. */
-export const KIND = { local: 0, representative: 1, subsegment: 2 } as const;
+/** Kinds of rows. */
+export const KIND = { local: 0, representative: 1 } as const;
 
 /** Local speakers, some of which may be representatives. */
 export type Representing = LocalSpeakers & {
@@ -32,10 +32,6 @@ export interface Items {
   readonly dimension: number;
   /** [count, dimension], unit length, before the recording's mean is subtracted */
   readonly embeddings: Float32Array;
-  /** [count] of `KIND` */
-  readonly kinds: Uint8Array;
-  /** [count] window of a local speaker; 0 for other kinds */
-  readonly windows: Int32Array;
   /** [count] distinct seconds of speech of each item: its weight as evidence */
   readonly seconds: Float64Array;
 }

@@ -31,8 +31,6 @@ interface OverlapAddShape {
   readonly tracks: number;
   /** Frames of the recording; later ones are padding. */
   readonly totalFrames: number;
-  /** [framesPerWindow] weight of a window's frames; all ones by default */
-  readonly weights?: ArrayLike<number>;
   /** [clusters] factor on the activations; all ones by default */
   readonly boost?: ArrayLike<number>;
   /**
@@ -53,7 +51,8 @@ export class OverlapAdd {
   readonly #activations: Float32Array;
   readonly #counts: Float32Array;
   readonly #tracks: Float32Array;
-  readonly #weights: Float32Array;
+  /** By slot: number of windows over the frame. */
+  readonly #windows: Uint8Array;
   /** By slot, views of the arrays above: new views for every frame of a day would be gigabytes of garbage. */
   readonly #finished: { -readonly [K in keyof FinishedFrame]: FinishedFrame[K] }[];
   readonly #chosen: Int32Array;
@@ -71,7 +70,7 @@ export class OverlapAdd {
     this.#activations = new Float32Array(framesPerWindow * clusters);
     this.#counts = new Float32Array(framesPerWindow);
     this.#tracks = new Float32Array(framesPerWindow * tracks);
-    this.#weights = new Float32Array(framesPerWindow);
+    this.#windows = new Uint8Array(framesPerWindow);
     this.#finished = Array.from({ length: framesPerWindow }, (_, slot) => ({
       frame: slot,
       activations: this.#activations.subarray(slot * clusters, (slot + 1) * clusters),
@@ -86,17 +85,16 @@ export class OverlapAdd {
 
   /** Adds a window that starts at `firstFrame`; windows come in order. */
   push(firstFrame: number, window: WindowFrames): void {
-    const { framesPerWindow, clusters, tracks, weights, boost } = this.shape;
+    const { framesPerWindow, clusters, tracks, boost } = this.shape;
     this.#finishBefore(firstFrame);
     const largest = this.#largest;
     const present = [...new Set(Array.from(window.clusterOf).filter((cluster) => cluster >= 0))];
     for (let index = 0; index < framesPerWindow; index++) {
       const slot = (firstFrame + index) % framesPerWindow;
-      const weight = weights === undefined ? 1 : weights[index];
-      this.#weights[slot] += weight;
-      this.#counts[slot] += weight * window.counts[index];
+      this.#windows[slot]++;
+      this.#counts[slot] += window.counts[index];
       for (let track = 0; track < tracks; track++) {
-        this.#tracks[slot * tracks + track] += weight * window.tracks[index * tracks + track];
+        this.#tracks[slot * tracks + track] += window.tracks[index * tracks + track];
       }
       for (const cluster of present) largest[cluster] = 0;
       for (let local = 0; local < window.locals; local++) {
@@ -107,7 +105,7 @@ export class OverlapAdd {
       }
       for (const cluster of present) {
         const factor = boost === undefined ? 1 : boost[cluster];
-        this.#activations[slot * clusters + cluster] += weight * factor * largest[cluster];
+        this.#activations[slot * clusters + cluster] += factor * largest[cluster];
       }
     }
   }
@@ -123,14 +121,14 @@ export class OverlapAdd {
       const slot = this.#done % framesPerWindow;
       const finished = this.#finished[slot];
       const { activations, tracks: averages } = finished;
-      const weight = this.#weights[slot];
+      const windows = this.#windows[slot];
       if (this.#done < totalFrames) {
-        const count = weight > 0 ? Math.min(clusters, rint(this.#counts[slot] / weight)) : 0;
-        if (weight > 0) {
-          for (let track = 0; track < tracks; track++) averages[track] /= weight;
+        const count = windows > 0 ? Math.min(clusters, rint(this.#counts[slot] / windows)) : 0;
+        if (windows > 0) {
+          for (let track = 0; track < tracks; track++) averages[track] /= windows;
           if (this.shape.adjust !== undefined) {
-            for (let cluster = 0; cluster < clusters; cluster++) activations[cluster] /= weight;
-            this.shape.adjust(this.#done, activations, this.#counts[slot] / weight, averages);
+            for (let cluster = 0; cluster < clusters; cluster++) activations[cluster] /= windows;
+            this.shape.adjust(this.#done, activations, this.#counts[slot] / windows, averages);
           }
         }
         finished.active = this.#choose(activations, count);
@@ -140,7 +138,7 @@ export class OverlapAdd {
       activations.fill(0);
       averages.fill(0);
       this.#counts[slot] = 0;
-      this.#weights[slot] = 0;
+      this.#windows[slot] = 0;
     }
   }
 

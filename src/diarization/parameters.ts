@@ -6,19 +6,13 @@ export interface ClusteringParameters {
   readonly maxItems: number;
   /** Maximum number of subsegments; more are thinned. */
   readonly maxSubsegments: number;
-  /** Local speakers with less clean speech are not clustered; they are assigned to the speakers found. */
-  readonly minCleanSeconds: number;
-  /** The same if more speakers are requested than found. */
-  readonly minCleanSecondsWanted: number;
   /** Share of the subsegments in the evidence; the local speakers have the rest. */
   readonly subsegmentShare: number;
   /** Share of the recording's mean that is subtracted from embeddings and features of VBx: effects of room and channel. */
   readonly meanShare: number;
-  /** Minimum distance between two local speakers of one window. */
-  readonly sameWindowDistance: number;
   /** Without a PLDA: average cosine distance up to which clusters are merged. */
   readonly linkageThreshold: number;
-  /** Without a PLDA: clusters with less than this share of the largest one's speech are dropped. */
+  /** Without a PLDA: clusters with less than this share of the largest one's speech, or less than a second, are dropped. */
   readonly minClusterShare: number;
   /** With a PLDA: distance of the first cut of the tree for VBx; low, because VBx merges and never splits. */
   readonly initialThreshold: number;
@@ -28,14 +22,8 @@ export interface ClusteringParameters {
   readonly statisticsScale: number;
   /** Fb of VBx: the larger, the fewer speakers remain. */
   readonly speakerRegularisation: number;
-  /** Evidence saturates at this number of seconds: half of it counts in a recording with as much speech. */
+  /** After this many seconds of speech a further second counts half as evidence, see `evidenceShare`. */
   readonly evidenceSaturationSeconds: number;
-  /** Speakers whose prior falls below this share of the largest are dropped. */
-  readonly minPriorShare: number;
-  /** Speakers with less speech are dropped. */
-  readonly minSpeakerSeconds: number;
-  /** The same if more speakers are requested than found. */
-  readonly wantedMinSpeakerSeconds: number;
   /** Temperature of the assignment probabilities, a softmax of cosine similarities. */
   readonly temperature: number;
 }
@@ -46,7 +34,7 @@ export interface ConfidenceParameters {
   readonly offset: number;
 }
 
-/** Both settings have the same parameters; they differ in their segmentation (`segmentationOf`) and its tuning. */
+/** Both settings have the same parameters; they differ in their segmentations (`segmentationsFor`) and its tuning. */
 export type SettingName = 'precision-2' | 'community-1';
 
 /**
@@ -75,8 +63,6 @@ export interface DiarizationSettings {
   };
   readonly clustering: ClusteringParameters;
   readonly reconstruction: {
-    /** Lower weight of frames near the edges of a window, where the model has less context: 0 none, 1 full taper. */
-    readonly edgeTaper: number;
     /** Added to the expected number of speakers at once before rounding; if negative, crosstalk needs more evidence. */
     readonly countBias: number;
     /** Pauses of one speaker up to this long become part of the turn. */
@@ -94,27 +80,19 @@ const SHARED: Omit<DiarizationSettings, 'name'> = {
   clustering: {
     maxItems: 2400,
     maxSubsegments: 800,
-    minCleanSeconds: 1,
-    minCleanSecondsWanted: 0.3,
     subsegmentShare: 0.7,
     meanShare: 0.25,
-    sameWindowDistance: 1.2,
     linkageThreshold: 0.6,
     minClusterShare: 0.06,
     initialThreshold: 0.5,
     maxClusters: 100,
-    statisticsScale: 1.5,
+    statisticsScale: 2,
     speakerRegularisation: 2.5,
-    evidenceSaturationSeconds: 90,
-    minPriorShare: 0.02,
-    minSpeakerSeconds: 1,
-    wantedMinSpeakerSeconds: 0.3,
+    evidenceSaturationSeconds: 15,
     temperature: 0.1,
   },
   reconstruction: {
-    // Two windows cover a frame: without the taper a disagreement would be a tie.
-    edgeTaper: 0.5,
-    countBias: -0.15,
+    countBias: -0.1,
     minDurationOffSeconds: 0.1,
     minDurationOnSeconds: 0.1,
   },

@@ -51,7 +51,6 @@ export async function reconstruct(
       clusters,
       tracks: FIRST_SPEAKER + clusters,
       totalFrames,
-      weights: taper(facts.framesPerWindow, settings.reconstruction.edgeTaper),
       boost: context.boost,
       adjust:
         resegmenter &&
@@ -104,15 +103,6 @@ function pushPart(
     const probabilities = frames.probabilities.subarray(index * perWindow, (index + 1) * perWindow);
     overlapAdd.push(firstFrame(window, grid, frameGrid), reader.read(probabilities, { clusterOf, posterior }));
   }
-}
-
-/** Weights of a window's frames: 1 in the middle, falling linearly to `1 − strength` at the edges. */
-function taper(frames: number, strength: number): Float32Array | undefined {
-  if (strength === 0) return undefined;
-  return Float32Array.from({ length: frames }, (_, frame) => {
-    const fromCentre = Math.abs((2 * frame + 1) / frames - 1);
-    return 1 - strength * fromCentre;
-  });
 }
 
 /** A search in which the score may fall from one round to the next. */

@@ -1,5 +1,5 @@
 import { concatenated, release } from '../../audio/memory.ts';
-import { type Items, KIND, type LocalSpeakers, type Representing, select } from '../local-speakers.ts';
+import { type Items, KIND, type LocalSpeakers, type Representing } from '../local-speakers.ts';
 import { argmax, assignOptimally, dot, normalise } from '../numerics.ts';
 import type { ClusteringParameters } from '../parameters.ts';
 import { SUBSEGMENT_SHIFT_SECONDS, type ThinnedSubsegments } from '../windows.ts';
@@ -14,7 +14,7 @@ import {
   nearestCentroids,
 } from './linkage.ts';
 import { type Plda, project } from './plda.ts';
-import { centroidsOfSums, joinToCount, keptSpeakers, type SpeakerSum, sumsOf, type VbxResult, vbx } from './vbx.ts';
+import { centroidsOfSums, joinToCount, type SpeakerSum, speakersOf, sumsOf, type VbxResult, vbx } from './vbx.ts';
 
 /** How many speakers the caller wants. */
 export interface SpeakerBounds {
@@ -59,6 +59,8 @@ interface FindOptions {
 
 /** Smallest weight of an item: with weight 0 it would have no centroid. */
 const MIN_ITEM_SECONDS = 0.01;
+/** Without a PLDA: clusters with less speech are dropped. */
+const MIN_CLUSTER_SECONDS = 1;
 const MAX_ITERATIONS = 40;
 /** VBx stops when the bound grows by less than this per second of evidence. */
 const EPSILON_PER_SECOND = 1e-5;
@@ -73,11 +75,11 @@ const MIN_REGULARISATION = 0.05;
 /**
  * Finds the speakers of a recording, in these stages:
  *
- * 1. items: the local speakers with enough clean speech and, with a PLDA, the subsegments, weighted by their seconds;
+ * 1. items: the local speakers and, with a PLDA, the subsegments, weighted by their seconds;
  * 2. average linkage of the items on cosine distance, with a share of the recording's mean subtracted;
  * 3. without a PLDA: a cut of the tree at a distance; small clusters are dropped;
  * 4. with a PLDA: VBx in its space from several cuts of the tree; the result with the highest evidence lower bound is
- *    used, and speakers with hardly any speech are dropped;
+ *    used;
  * 5. bounds on the number of speakers: too many are joined; with too few, VBx runs again with less and less
  *    regularisation, and at last the tree is cut into the requested number of clusters.
  *
@@ -90,22 +92,16 @@ export async function findSpeakers(
   windowSeconds: WindowSeconds,
   { pause = async () => undefined, plda, subsegments }: FindOptions = {},
 ): Promise<ClusterModel> {
-  // If no local speaker has enough clean speech, overlapped speech is used.
-  const isOverlapped = given.cleanSeconds.every((clean) => clean < parameters.minCleanSeconds);
-  const speakers = isOverlapped ? { ...given, cleanSeconds: given.activeSeconds } : given;
+  // If nobody ever speaks alone, overlapped speech is used.
+  const isAllOverlap = given.cleanSeconds.every((clean) => clean === 0);
+  const speakers = isAllOverlap ? { ...given, cleanSeconds: given.activeSeconds } : given;
   const weights = Float64Array.from(speakers.cleanSeconds, (seconds) => seconds + MIN_ITEM_SECONDS);
   const shift = Float32Array.from(meanOf(speakers.embeddings, weights), (value) => parameters.meanShare * value);
   const stage = { parameters, bounds, shift, plda, pause };
   const furtherItems = plda && subsegments;
-  let items = itemsOf(speakers, furtherItems, parameters, windowSeconds, 1);
-  let centroids = await centroidsOf(items, stage, false);
+  const items = itemsOf(speakers, furtherItems, parameters.subsegmentShare, windowSeconds);
+  const centroids = await centroidsOf(items, stage);
   release(items.embeddings);
-  if (centroids.length / given.dimension < bounds.min) {
-    const shorter = { ...parameters, minCleanSeconds: parameters.minCleanSecondsWanted };
-    items = itemsOf(speakers, furtherItems, shorter, windowSeconds, bounds.min);
-    centroids = await centroidsOf(items, stage, true);
-    release(items.embeddings);
-  }
   const { dimension } = given;
   return { clusters: centroids.length / dimension, dimension, shift, centroids, temperature: parameters.temperature };
 }
@@ -119,15 +115,11 @@ interface Stage {
   readonly pause: Pause;
 }
 
-/**
- * Stages 2 to 5.
- * @param isMoreWanted whether the first run found fewer speakers than requested
- * @returns [clusters, dimension], unit length
- */
-async function centroidsOf(items: Items, stage: Stage, isMoreWanted: boolean): Promise<Float32Array> {
+/** Stages 2 to 5. @returns [clusters, dimension], unit length */
+async function centroidsOf(items: Items, stage: Stage): Promise<Float32Array> {
   const { parameters, bounds, plda, pause } = stage;
   const shifted = shiftedRows(items.embeddings, stage.shift);
-  const distances = await cosineDistances(items, shifted, parameters.sameWindowDistance, pause);
+  const distances = await cosineDistances(items, shifted, pause);
   const tree = await averageLinkage(distances, items.seconds, pause);
   release(distances);
   const centroidsOfCut = (clusters: number) => {
@@ -136,51 +128,38 @@ async function centroidsOf(items: Items, stage: Stage, isMoreWanted: boolean): P
   };
   if (plda === undefined) {
     const clusterOf = cutAtHeight(tree, items.count, parameters.linkageThreshold);
-    const large = largeClusters(clusterOf, items.seconds, parameters.minSpeakerSeconds, parameters.minClusterShare);
+    const large = largeClusters(clusterOf, items.seconds, MIN_CLUSTER_SECONDS, parameters.minClusterShare);
     if (large.length > bounds.max) return centroidsOfCut(bounds.max);
-    if (isMoreWanted && large.length < bounds.min) return centroidsOfCut(bounds.min);
+    if (large.length < bounds.min) return centroidsOfCut(bounds.min);
     return centroidsOfClusters(items, shifted, clusterOf, large);
   }
   const run = await bayesian(items, shifted, tree, plda, parameters, pause);
-  if (!isMoreWanted) {
-    const sums = run.speakers(await run.vbx(parameters.speakerRegularisation), parameters);
-    return centroidsOfSums(joinToCount(sums, bounds.max), items.dimension);
-  }
-  const kept = { minPriorShare: 0, minSpeakerSeconds: parameters.wantedMinSpeakerSeconds };
   for (let fb = parameters.speakerRegularisation; fb > MIN_REGULARISATION; fb /= REGULARISATION_DIVISOR) {
-    const sums = run.speakers(await run.vbx(fb), kept);
+    const sums = run.speakers(await run.vbx(fb));
     if (sums.length >= bounds.min) return centroidsOfSums(joinToCount(sums, bounds.max), items.dimension);
   }
   return centroidsOfCut(bounds.min);
 }
 
-/** Stage 1. The embeddings are copies. @param minItems minimum number of items from `speakers` */
+/** Stage 1. The embeddings are copies. */
 function itemsOf(
   speakers: Representing,
   subsegments: ThinnedSubsegments | undefined,
-  { minCleanSeconds, subsegmentShare }: Pick<ClusteringParameters, 'minCleanSeconds' | 'subsegmentShare'>,
+  subsegmentShare: number,
   windowSeconds: WindowSeconds,
-  minItems: number,
 ): Items {
-  const rows = rowsWithSpeech(speakers, minCleanSeconds, minItems);
-  const { dimension, embeddings, windows } = select(speakers, rows);
-  const kinds = Uint8Array.from(rows, (row) => speakers.kinds?.[row] ?? KIND.local);
-  const distinct = distinctSeconds(speakers, windowSeconds);
-  const seconds = Float64Array.from(rows, (row) => Math.max(MIN_ITEM_SECONDS, distinct[row]));
-  const locals = { count: rows.length, dimension, embeddings, kinds, windows, seconds };
-  if (subsegments === undefined || subsegments.count === 0) return locals;
-  const count = rows.length + subsegments.count;
-  const joined = concatenated(Float32Array, [embeddings, subsegments.embeddings]);
-  release(embeddings);
+  const { dimension } = speakers;
+  const seconds = distinctSeconds(speakers, windowSeconds).map((value) => Math.max(MIN_ITEM_SECONDS, value));
+  if (subsegments === undefined || subsegments.count === 0)
+    return { count: speakers.count, dimension, embeddings: speakers.embeddings.slice(), seconds };
+  const count = speakers.count + subsegments.count;
   const subsegmentSeconds = subsegmentShare * subsegments.every * SUBSEGMENT_SHIFT_SECONDS;
   return {
     count,
     dimension,
-    embeddings: joined,
-    kinds: Uint8Array.from({ length: count }, (_, row) => kinds[row] ?? KIND.subsegment),
-    windows: Int32Array.from({ length: count }, (_, row) => windows[row] ?? 0),
+    embeddings: concatenated(Float32Array, [speakers.embeddings, subsegments.embeddings]),
     seconds: Float64Array.from({ length: count }, (_, row) =>
-      row < rows.length ? (1 - subsegmentShare) * seconds[row] : subsegmentSeconds,
+      row < speakers.count ? (1 - subsegmentShare) * seconds[row] : subsegmentSeconds,
     ),
   };
 }
@@ -206,21 +185,16 @@ export function distinctSeconds(speakers: Representing, { step, window }: Window
 }
 
 /**
- * Rows with enough clean speech, in their order; the `minRows` cleanest rows if fewer have enough. At least one.
+ * Share of its seconds that a recording's speech counts as evidence. A further second after t seconds counts S / (S + t),
+ * together S · ln(1 + T / S) for T seconds: the pieces of one person in one recording share their errors, so that
+ * evidence without a limit would split every person. (Weaker likelihoods for wrong models: Miller and Dunson, "Robust
+ * Bayesian inference via coarsening", 2019)
  */
-function rowsWithSpeech({ count, cleanSeconds }: LocalSpeakers, minCleanSeconds: number, minRows: number): number[] {
-  const byQuality = Array.from({ length: count }, (_, row) => row).sort(
-    (a, b) => cleanSeconds[b] - cleanSeconds[a] || a - b,
-  );
-  const good = byQuality.filter((row) => cleanSeconds[row] >= minCleanSeconds);
-  return (good.length >= Math.max(1, minRows) ? good : byQuality.slice(0, Math.max(1, minRows))).sort((a, b) => a - b);
+function evidenceShare(speechSeconds: number, saturationSeconds: number): number {
+  return (saturationSeconds * Math.log1p(speechSeconds / saturationSeconds)) / speechSeconds;
 }
 
-/**
- * Prepares VBx on the items from several cuts of their tree. Of T seconds of speech, S·T / (S + T) count as evidence, S
- * being `evidenceSaturationSeconds`: the pieces of one person in one recording share their errors, and a wrong model
- * with unlimited data would split every person. (Miller and Dunson, "Robust Bayesian inference via coarsening", 2019)
- */
+/** Prepares VBx on the items from several cuts of their tree. */
 async function bayesian(
   items: Items,
   shifted: Float32Array,
@@ -235,7 +209,7 @@ async function bayesian(
   subtract(features, meanOf(features, seconds), parameters.meanShare);
   const starts = await startsOf(items, shifted, tree, parameters, pause);
   const total = seconds.reduce((sum, value) => sum + value, 0);
-  const share = parameters.evidenceSaturationSeconds / (parameters.evidenceSaturationSeconds + total);
+  const share = evidenceShare(total, parameters.evidenceSaturationSeconds);
   const weights = seconds.map((value) => share * value);
   await pause();
   return {
@@ -259,8 +233,8 @@ async function bayesian(
       }
       return best!;
     },
-    speakers(result: VbxResult, least: Pick<ClusteringParameters, 'minPriorShare' | 'minSpeakerSeconds'>) {
-      const sums: SpeakerSum[] = sumsOf(items, shifted, result, keptSpeakers(result, seconds, least));
+    speakers(result: VbxResult): SpeakerSum[] {
+      const sums = sumsOf(items, shifted, result, speakersOf(result));
       release(result.gamma);
       return sums;
     },

@@ -1,4 +1,4 @@
-import { type Items, KIND } from '../local-speakers.ts';
+import type { Items } from '../local-speakers.ts';
 import { dot, normalise } from '../numerics.ts';
 
 /** One merge of an agglomerative clustering. Items are clusters 0…n−1; merge m makes cluster n + m. */
@@ -148,14 +148,11 @@ const ROWS_BETWEEN_PAUSES = 64;
  * Cosine distances between all pairs of embeddings of unit length.
  *
  * @param embeddings [count, dimension] of the items
- * @param leastWithinWindow least distance of two local speakers of one window: the segmentation says that they are
- *   different people
  * @returns condensed [count (count − 1) / 2], as scipy lays it out; 0…2
  */
 export async function cosineDistances(
-  { count, dimension, kinds, windows }: Pick<Items, 'count' | 'dimension' | 'kinds' | 'windows'>,
+  { count, dimension }: Pick<Items, 'count' | 'dimension'>,
   embeddings: Float32Array,
-  leastWithinWindow: number,
   pause: () => Promise<void>,
 ): Promise<Float32Array> {
   const out = new Float32Array((count * (count - 1)) / 2);
@@ -164,11 +161,7 @@ export async function cosineDistances(
     products(embeddings, dimension, row, count, out);
     for (let i = row; i < Math.min(row + 2, count); i++) {
       const own = condensedIndex(i, i + 1, count) - (i + 1);
-      for (let j = i + 1; j < count; j++) {
-        const distance = Math.max(0, 1 - out[own + j]);
-        const isOneWindow = windows[i] === windows[j] && kinds[i] === KIND.local && kinds[j] === KIND.local;
-        out[own + j] = isOneWindow ? Math.max(distance, leastWithinWindow) : distance;
-      }
+      for (let j = i + 1; j < count; j++) out[own + j] = Math.max(0, 1 - out[own + j]);
     }
     sinceLastPause += 2;
     if (sinceLastPause < ROWS_BETWEEN_PAUSES) continue;

@@ -9,7 +9,7 @@ const BLOCK_WINDOWS = 300;
 /**
  * Collects the local speakers of a recording in bounded memory. Up to `maxItems` of them stay unchanged. Of more, each
  * block of 300 windows is reduced to representatives, in proportion to its share of all local speakers. A
- * representative is a cluster of the block's cleanest local speakers, with their mean embedding and summed seconds.
+ * representative is a cluster of the block's local speakers, with their mean embedding and summed seconds.
  * Blocks lie on the recording's window grid, so that the result does not depend on the sharding.
  */
 export class Representatives {
@@ -22,10 +22,10 @@ export class Representatives {
   constructor(
     private readonly dimension: number,
     private readonly totalRows: number,
-    private readonly limits: { readonly maxItems: number; readonly minCleanSeconds: number },
+    private readonly maxItems: number,
     private readonly pause: () => Promise<void>,
   ) {
-    this.#reducing = totalRows > limits.maxItems;
+    this.#reducing = totalRows > maxItems;
   }
 
   /** Adds the next local speakers, in order of their windows. */
@@ -61,32 +61,18 @@ export class Representatives {
   }
 
   async #reduce(block: LocalSpeakers): Promise<LocalSpeakers & { readonly kind: number }> {
-    const { maxItems, minCleanSeconds } = this.limits;
-    const quota = Math.max(2, Math.floor((maxItems * block.count) / this.totalRows));
-    const good = range(0, block.count).filter((row) => block.cleanSeconds[row] >= minCleanSeconds);
-    // If all speech is short, the cleanest items represent it: with no item there would be no speaker.
-    const kept = select(block, good.length > 0 ? good : cleanest(block, quota));
-    if (kept.count <= quota) {
-      release(block.embeddings);
-      return { ...kept, kind: KIND.local };
-    }
-    const kinds = new Uint8Array(kept.count).fill(KIND.representative);
-    const distances = await cosineDistances({ ...kept, kinds }, kept.embeddings, 0, this.pause);
-    const merges = await averageLinkage(distances, new Float64Array(kept.count).fill(1), this.pause);
-    const reduced = means(kept, cutIntoClusters(merges, kept.count, quota), quota);
-    release(distances, block.embeddings, kept.embeddings);
+    const quota = Math.max(2, Math.floor((this.maxItems * block.count) / this.totalRows));
+    if (block.count <= quota) return { ...block, kind: KIND.local };
+    const distances = await cosineDistances(block, block.embeddings, this.pause);
+    const merges = await averageLinkage(distances, new Float64Array(block.count).fill(1), this.pause);
+    const reduced = means(block, cutIntoClusters(merges, block.count, quota), quota);
+    release(distances, block.embeddings);
     return { ...reduced, kind: KIND.representative };
   }
 }
 
 function range(start: number, end: number): number[] {
   return Array.from({ length: end - start }, (_, index) => start + index);
-}
-
-/** The `count` rows with the most clean speech, in their order. */
-function cleanest({ count: rows, cleanSeconds }: LocalSpeakers, count: number): number[] {
-  const byQuality = range(0, rows).sort((a, b) => cleanSeconds[b] - cleanSeconds[a] || a - b);
-  return byQuality.slice(0, count).sort((a, b) => a - b);
 }
 
 function means(speakers: LocalSpeakers, clusterOf: Int32Array, clusters: number): LocalSpeakers {

@@ -1,7 +1,6 @@
 import { release } from '../../audio/memory.ts';
 import type { Items } from '../local-speakers.ts';
 import { normalise } from '../numerics.ts';
-import type { ClusteringParameters } from '../parameters.ts';
 
 /** Parameters of VBx, by the paper's names. */
 interface VbxParameters {
@@ -268,18 +267,11 @@ export interface SpeakerSum {
   readonly seconds: number;
 }
 
-/** Speakers of VBx with enough prior and speech, highest prior first; at least one. */
-export function keptSpeakers(
-  { gamma, pi, speakers }: VbxResult,
-  seconds: Float64Array,
-  { minPriorShare, minSpeakerSeconds }: Pick<ClusteringParameters, 'minPriorShare' | 'minSpeakerSeconds'>,
-): number[] {
-  const speech = Array.from({ length: speakers }, (_, k) =>
-    seconds.reduce((sum, value, row) => sum + value * gamma[row * speakers + k], 0),
-  );
-  const all = Array.from(pi, (_, k) => k).sort((a, b) => pi[b] - pi[a] || a - b);
-  const kept = all.filter((k) => pi[k] >= minPriorShare * pi[all[0]] && speech[k] >= minSpeakerSeconds);
-  return kept.length > 0 ? kept : all.slice(0, 1);
+/** Speakers of VBx who were not skipped, highest prior first. */
+export function speakersOf({ pi }: VbxResult): number[] {
+  return Array.from(pi.keys())
+    .filter((k) => pi[k] >= MIN_PRIOR)
+    .sort((a, b) => pi[b] - pi[a] || a - b);
 }
 
 /** Sums of the chosen speakers of VBx. @param shifted [items, dimension] */
