@@ -11,7 +11,7 @@ import { LIVE } from '../src/live/live-parameters.ts';
 import { COMPARISON_HEAD, collect, comparisonRow, named, placeOf, settingsIn } from './comparison.ts';
 import { liveEngine, observeStream, openSession } from './live/observe.ts';
 import { finishWithOracle } from './oracle.ts';
-import { analyse, finish, type MeasuredPack, packOfService, pldaOf } from './pipeline.ts';
+import { analyse, finish, type MeasuredPack, packOfService } from './pipeline.ts';
 import { type LabelledRecording, loadFolder } from './recordings.ts';
 import { type DiarizationError, diarizationError, segmentsFromTurns } from './score/der.ts';
 import { logProgress } from './shared.ts';
@@ -41,41 +41,58 @@ function packWithNetwork(label: string, path: string): MeasuredPack {
   return { label, pack: { ...pack, segmentation: { ...segmentation, id: label, files: { network } } } };
 }
 
-/** A pack with changed parameters, for `all` settings or one. */
-function tuned({ label, pack }: MeasuredPack, name: string, tuning: TuningBySetting): MeasuredPack {
-  const { segmentation, embedding } = pack;
-  // The embedder's values override those of the segmentation.
-  return { label: `${label}, ${name}`, pack: { ...pack, segmentation, embedding: { ...embedding, tuned: tuning } } };
+interface Candidate {
+  readonly label: string;
+  /** The pack of a setting; live streams use that of community-1. */
+  readonly packOf: (setting: Setting) => MeasuredPack;
 }
 
-function candidates({ network, tune }: Options): MeasuredPack[] {
-  const packs = [packOfService(), ...network.map((text) => packWithNetwork(...named(text)))];
+/** A candidate with changed parameters, for `all` settings or one. */
+function tuned({ label, packOf }: Candidate, name: string, tuning: TuningBySetting): Candidate {
+  return {
+    label: `${label}, ${name}`,
+    packOf(setting) {
+      const { pack } = packOf(setting);
+      // The embedder's values override those of the segmentation.
+      return { label, pack: { ...pack, embedding: { ...pack.embedding, tuned: tuning } } };
+    },
+  };
+}
+
+function candidates({ network, tune }: Options): Candidate[] {
+  const networks = network.map((text) => packWithNetwork(...named(text)));
+  const all: Candidate[] = [
+    { label: 'pack in use', packOf: packOfService },
+    ...networks.map((pack) => ({ label: pack.label, packOf: () => pack })),
+  ];
   const tunings = tune.map(named).map(([name, text]) => [name, JSON.parse(text) as TuningBySetting] as const);
-  return packs.flatMap((pack) => [pack, ...tunings.map(([name, tuning]) => tuned(pack, name, tuning))]);
+  return all.flatMap((one) => [one, ...tunings.map(([name, tuning]) => tuned(one, name, tuning))]);
 }
 
 /** All error rates of one recording, by the name of the measurement. */
 type Measure = (recording: LabelledRecording) => Promise<Measured>;
 
 async function measureOf(
-  pack: MeasuredPack,
+  { packOf }: Candidate,
   settings: readonly Setting[],
   latenciesMs: readonly number[],
 ): Promise<Measure> {
-  const engine = await liveEngine(pack);
-  const plda = pldaOf(pack);
+  const engines = new Map<Setting, Awaited<ReturnType<typeof liveEngine>>>();
+  for (const name of SETTINGS) engines.set(name, await liveEngine(packOf(name)));
+  const liveModels = engines.get('community-1')!;
   return async ({ reference, samples }) => {
     const measured: Measured = {};
     for (const name of settings) {
       const setting = settingsOf(name);
+      const engine = engines.get(name)!;
       const part = await analyse(samples, engine, setting);
-      const output = await finish(part, samples.length, setting, plda);
+      const output = await finish(part, samples.length, setting, engine.plda);
       measured[name] = diarizationError(reference, segmentsFromTurns(output?.diarization ?? []));
       const oracle = await finishWithOracle(part, samples.length, setting, reference);
       measured[`${name}, perfect clustering`] = diarizationError(reference, segmentsFromTurns(oracle.diarization));
     }
     for (const latencyMs of latenciesMs) {
-      const { found, corrected } = await observeStream(openSession(engine, latencyMs), samples);
+      const { found, corrected } = await observeStream(openSession(liveModels, latencyMs), samples);
       measured[`live, ${latencyMs} ms`] = diarizationError(reference, found);
       measured[`live, ${latencyMs} ms, corrected`] = diarizationError(reference, corrected);
     }
@@ -90,13 +107,13 @@ async function measureOf(
 async function compare(folders: readonly string[], options: Options): Promise<void> {
   if (options.liveTune) Object.assign(LIVE, JSON.parse(options.liveTune));
   const latenciesMs = options.live.split(',').filter(Boolean).map(Number);
-  const packs = candidates(options);
-  const measures = await Promise.all(packs.map((pack) => measureOf(pack, options.settings, latenciesMs)));
+  const compared = candidates(options);
+  const measures = await Promise.all(compared.map((one) => measureOf(one, options.settings, latenciesMs)));
   process.stdout.write(COMPARISON_HEAD);
   for (const folder of folders) {
     const place = placeOf(folder);
     const recordings = await loadFolder(folder, 'generated', nodeAudio());
-    for (const [index, { label }] of packs.entries()) {
+    for (const [index, { label }] of compared.entries()) {
       const all: Measured[] = [];
       for (const recording of recordings) {
         logProgress(`${label}: ${place}/${recording.name}`);

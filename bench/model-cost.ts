@@ -1,25 +1,25 @@
 import { readFileSync } from 'node:fs';
-import { createOnnxRuntime, floatTensor } from '../src/platform/onnx/runtime.ts';
-import { packaged, unshared } from '../wasm/onnxruntime/unshare.mjs';
+import { floatTensor } from '../src/platform/onnx/runtime.ts';
+import { nodeRuntimes } from './pipeline.ts';
 
 /**
  * Time and WebAssembly memory of one model on a batch of inputs of ten seconds. It runs in a separate process, because
  * the memory never shrinks and would include that of an earlier model. Prints JSON.
  *
- *     tsx bench/model-cost.ts FILE segmentation|powers|embedding [BATCH]
+ *     tsx bench/model-cost.ts FILE segmentation|powers|trunk [BATCH]
+ *     tsx bench/model-cost.ts FILE segmentation-kernel|trunk-kernel
  */
 const RUNS = 40;
 const WARM_UP = 5;
 const SEGMENTATION_SAMPLES = 160_000;
 const POWER_FRAMES = 1000;
 const POWER_BANDS = 64;
-const EMBEDDING_FRAMES = 998;
+const TRUNK_FRAMES = 998;
 const MEL_BANDS = 80;
 
 const [file, kind, batchText = '1'] = process.argv.slice(2);
 const batch = Number(batchText);
-const runtime = createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
-const session = await runtime.createSession(readFileSync(file));
+const runtimes = nodeRuntimes();
 
 /** A fixed tone in noise, which avoids the slow denormal numbers of silence. */
 function signal(length: number): Float32Array {
@@ -30,21 +30,41 @@ function signal(length: number): Float32Array {
   });
 }
 
-const name = session.inputNames[0];
-const shapes: Record<string, readonly number[]> = {
-  segmentation: [batch, 1, SEGMENTATION_SAMPLES],
-  powers: [batch, POWER_FRAMES, POWER_BANDS],
-  embedding: [batch, EMBEDDING_FRAMES, MEL_BANDS],
-};
-const shape = shapes[kind];
-const values = signal(shape.reduce((product, size) => product * size, 1));
-const input = floatTensor(kind === 'powers' ? values.map((value) => value * value) : values, shape);
+/** Opens the model. @returns one run of it */
+async function open(model: Uint8Array): Promise<() => Promise<unknown>> {
+  const noPause = async () => undefined;
+  switch (kind) {
+    case 'segmentation-kernel': {
+      const { run } = runtimes.segmentationKernel(model, noPause);
+      const samples = signal(SEGMENTATION_SAMPLES);
+      return () => run(samples);
+    }
+    case 'trunk-kernel': {
+      const { trunk } = runtimes.trunkKernel(model, noPause);
+      const feats = signal(TRUNK_FRAMES * MEL_BANDS);
+      return () => trunk(feats, TRUNK_FRAMES);
+    }
+  }
+  const shapes: Record<string, readonly number[]> = {
+    segmentation: [batch, 1, SEGMENTATION_SAMPLES],
+    powers: [batch, POWER_FRAMES, POWER_BANDS],
+    trunk: [batch, TRUNK_FRAMES, MEL_BANDS],
+  };
+  const shape = shapes[kind];
+  const session = await runtimes.onnx.createSession(model);
+  const [name] = session.inputNames;
+  const values = signal(shape.reduce((product, size) => product * size, 1));
+  const input = floatTensor(kind === 'powers' ? values.map((value) => value * value) : values, shape);
+  return () => session.run({ [name]: input });
+}
+
+const run = await open(readFileSync(file));
 const times: number[] = [];
-for (let run = 0; run < WARM_UP + RUNS; run++) {
+for (let index = 0; index < WARM_UP + RUNS; index++) {
   const from = performance.now();
-  await session.run({ [name]: input });
-  if (run >= WARM_UP) times.push(performance.now() - from);
+  await run();
+  if (index >= WARM_UP) times.push(performance.now() - from);
 }
 times.sort((a, b) => a - b);
-const cost = { medianMs: times[RUNS / 2], fastestMs: times[0], memoryBytes: runtime.memoryBytes() };
+const cost = { medianMs: times[RUNS / 2], fastestMs: times[0], memoryBytes: runtimes.memoryBytes() };
 process.stdout.write(`${JSON.stringify(cost)}\n`);

@@ -3,12 +3,13 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { projectDir } from '../client/local/paths.ts';
 import { modelPath } from '../client/models/store.ts';
-import { segmentationFile } from '../src/platform/onnx/manifest.ts';
+import { type ModelFile, type SegmentationEntry, segmentationsOf } from '../src/platform/onnx/manifest.ts';
 import { packOfService } from './pipeline.ts';
 import { table } from './report.ts';
 import { cacheDir, logProgress, sharedPath } from './shared.ts';
 
-type Kind = 'segmentation' | 'powers' | 'embedding';
+/** Inputs of `model-cost.ts`. */
+type Kind = 'segmentation' | 'powers' | 'trunk' | 'segmentation-kernel' | 'trunk-kernel';
 
 interface Model {
   readonly name: string;
@@ -21,7 +22,7 @@ export function measureModels(): string {
   return `### Time and memory
 
 Ten seconds of input, WebAssembly, one thread, each model in a separate Node process: median and fastest of 40 runs,
-size of the WebAssembly memory after them (runtime, weights and activations; it starts at 16 MB).
+size of the WebAssembly memory after them (weights and activations; that of ONNX Runtime starts at 16 MB).
 
 ${costTable()}
 
@@ -30,37 +31,46 @@ ${costTable()}
 ${equalErrorRates()}`;
 }
 
+const own = (name: string, kind: Kind, file: ModelFile | undefined): Model[] =>
+  file === undefined ? [] : [{ name, kind, path: modelPath(projectDir, file) }];
+
+/** Every form of a segmentation. */
+function formsOf(entry: SegmentationEntry): Model[] {
+  const { id } = entry;
+  switch (entry.form) {
+    case 'kernel':
+      return [
+        ...own(`${id}, kernel`, 'segmentation-kernel', entry.files.weights),
+        ...own(`${id}, ONNX`, 'segmentation', entry.files.model),
+      ];
+    case 'split':
+      return [
+        ...own(`${id}, network, 8 bits`, 'powers', entry.files.network),
+        ...own(`${id}, whole, float32`, 'segmentation', entry.files.whole),
+        ...own(`${id}, whole, 8 bits`, 'segmentation', entry.files.wholeInt8),
+      ];
+    case 'whole':
+      return own(id, 'segmentation', entry.files.model);
+  }
+}
+
+/** The models of the pack in use, and the published 8-bit form of segmentation-3.0. */
 function models(): Model[] {
-  const { embedding } = packOfService().pack;
-  const { segmentation } = packOfService('community-1').pack;
-  const accurate = packOfService().pack.segmentation;
-  const own = (name: string, kind: Kind, file: { path: string }): Model => ({
-    name,
-    kind,
-    path: modelPath(projectDir, file as Parameters<typeof modelPath>[1]),
-  });
-  const beside = (name: string, kind: Kind, ...parts: string[]): Model[] => {
-    const path = sharedPath(...parts);
-    return path === undefined ? [] : [{ name, kind, path }];
-  };
+  const { pack } = packOfService();
+  const { id, form, files } = pack.embedding;
+  const trunks =
+    form === 'kernel'
+      ? [
+          ...own(`${id}, trunk, kernel`, 'trunk-kernel', files.weights),
+          ...own(`${id}, trunk, ONNX`, 'trunk', files.trunk),
+        ]
+      : [];
+  const int8 = sharedPath('models', 'segmentation-3.0.int8.onnx');
   return [
-    ...(accurate.form === 'whole' ? [own(accurate.id, 'segmentation', segmentationFile(accurate))] : []),
-    own(
-      segmentation.form === 'split' ? `${segmentation.id}, network, 8 bits` : segmentation.id,
-      segmentation.form === 'split' ? 'powers' : 'segmentation',
-      segmentationFile(segmentation),
-    ),
-    ...(segmentation.form === 'split' && segmentation.files.whole
-      ? [own(`${segmentation.id}, whole, float32`, 'segmentation', segmentation.files.whole)]
-      : []),
-    ...(segmentation.form === 'split' && segmentation.files.wholeInt8
-      ? [own(`${segmentation.id}, whole, 8 bits`, 'segmentation', segmentation.files.wholeInt8)]
-      : []),
-    ...beside('segmentation-v0', 'segmentation', 'weights', 'segmentation-v0.onnx'),
-    ...beside('segmentation-3.0 int8', 'segmentation', 'models', 'segmentation-3.0.int8.onnx'),
-    ...(embedding.form === 'split' ? [own(`${embedding.id}, trunk, 8 bits`, 'embedding', embedding.files.trunk)] : []),
-    ...beside('embedder-v0, trunk', 'embedding', 'weights', 'embedder-v0-trunk.onnx'),
-  ].filter(({ name }, index, all) => all.findIndex((one) => one.name === name) === index);
+    ...segmentationsOf(pack).flatMap(formsOf),
+    ...(int8 === undefined ? [] : [{ name: 'segmentation-3.0 int8', kind: 'segmentation', path: int8 } as const]),
+    ...trunks,
+  ];
 }
 
 function costTable(): string {
@@ -88,10 +98,9 @@ function equalErrorRates(): string {
   if (!voices || !noise || !meetings) return '**Not measured:** `../shared` is not here.';
   const { embedding } = packOfService().pack;
   const { form, files } = embedding;
-  const inUse = (form === 'split' ? [files.trunk, files.head] : [files.model]).map((file) =>
+  const inUse = (form === 'kernel' ? [files.trunk, files.head] : [files.model]).map((file) =>
     modelPath(projectDir, file),
   );
-  const start = process.env.ROLLCALL_CAMPPLUS;
   const trials = join(cacheDir(), 'trials.json');
   const corpora = ['--voices', voices, '--noise', noise, '--meetings', meetings];
   const run = (module: string, ...args: string[]): string => {
@@ -109,15 +118,13 @@ function equalErrorRates(): string {
     trials,
     ...corpora,
     ...['--model', `${embedding.id}=${inUse.join('+')}`],
-    ...(start ? ['--model', `CAM++=${start}`] : []),
     ...['--floor', 'with', '--cache', join(cacheDir(), 'embeddings')],
   );
   const tables = printed.slice(printed.indexOf('| trials'));
   return `\`training/evaluation\`, trials of seed 5, the same for all: voices held out from training with two clips or
 more, clean and degraded (room, noise, telephone band or codec, level), against voices of the same set (hard) and of
-any; single-speaker sections of the meeting openings. In percent, in brackets 95 % of 300 resamples of the voices. Both
-have the feature floor.
-The embedder in use is in 8 bits, CAM++ whole and in floating point.
+any; single-speaker sections of the meeting openings. In percent, in brackets 95 % of 300 resamples of the voices. With
+the feature floor and the ONNX files in floating point.
 
 ${tables.trim()}`;
 }

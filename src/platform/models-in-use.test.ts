@@ -16,12 +16,14 @@ it('gives different names to packs that differ in a single file or setting', () 
   expect(names).toEqual(names.map(() => expect.stringMatching(/^([0-9a-f]{8}){3,5}$/)));
   expect(new Set(names).size).toBe(4);
   const { embedding } = own;
-  if (embedding.form !== 'split') throw new Error('the default pack has no split embedder');
+  if (embedding.form !== 'kernel') throw new Error('the default pack has no embedder in two halves');
   const head = { ...embedding.files.head, sha256: 'f'.repeat(64) };
   const another = { ...own, embedding: { ...embedding, files: { ...embedding.files, head } } };
   expect(names).not.toContain(nameOfModels(another));
   const tuned = { ...own.segmentation.tuned, 'precision-2': { windows: { stepSamples: 48_000 } } };
   expect(names).not.toContain(nameOfModels({ ...own, segmentation: { ...own.segmentation, tuned } }));
+  const { fastSegmentation, ...alone } = own;
+  expect(names).not.toContain(nameOfModels(alone));
   const facts = { ...embedding.facts, featureFloorNats: 11 };
   expect(names).not.toContain(nameOfModels({ ...own, embedding: { ...embedding, facts } }));
   expect(names).toContain(nameOfModels({ ...own, name: 'the same under another name' }));

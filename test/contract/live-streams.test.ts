@@ -62,7 +62,7 @@ const GOOD_HANDSHAKE = {
   'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
 };
 
-const voiceprint = (dimension = 192, embeddingId = 'embedder-v5') =>
+const voiceprint = (dimension = 192, embeddingId = 'embedder-v6') =>
   encodeVoiceprint({ embeddingId, embedding: new Float32Array(dimension).fill(1), secondsAlone: 10 });
 
 describe('POST /v1/live', () => {

@@ -8,6 +8,7 @@ import type { AnalysisPorts } from '../../src/diarization/shard.ts';
 export const rememberingModels = <Ports extends AnalysisPorts>(ports: Ports): Ports => ({
   ...ports,
   segmentation: rememberingSegmentation(ports.segmentation),
+  secondSegmentation: ports.secondSegmentation && rememberingSegmentation(ports.secondSegmentation),
   embedding: rememberingEmbedding(ports.embedding),
 });
 

@@ -33,6 +33,7 @@ const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
     'src/voiceprint',
     'src/transcription',
     'models',
+    'wasm',
     '.wrangler',
   ],
   'src/app.ts': ['src/contract', 'src/jobs', 'src/middleware', 'src/routes', 'package.json'],

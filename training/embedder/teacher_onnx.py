@@ -12,7 +12,7 @@ import onnx
 import torch
 
 from . import teacher
-from .export import OPSET, metadata
+from .export import METADATA, OPSET
 
 
 def main() -> None:
@@ -33,8 +33,7 @@ def main() -> None:
         dynamo=False,
     )
     written = onnx.load(args.out)
-    own = {"language": "Chinese-English", "comment": "3D-Speaker's CAM++ zh-en (Apache-2.0)"}
-    onnx.helper.set_model_props(written, {**metadata("1"), **own})
+    onnx.helper.set_model_props(written, {**METADATA, "version": "1"})
     onnx.save(written, args.out)
 
 

@@ -78,7 +78,7 @@ def halves(trunk_path: Path, head_path: Path, has_floor: bool) -> Embedder:
 
 
 def teacher(folder: Path, has_floor: bool) -> Embedder:
-    """The embedder's teacher (`embedder/teacher.py`), its checkpoint in `folder`."""
+    """CAM++ in PyTorch (`embedder/teacher.py`), its checkpoint in `folder`."""
     import torch
 
     from embedder import teacher as module

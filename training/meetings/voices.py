@@ -140,7 +140,8 @@ def cast(folder: Path, sizes: list[tuple[int, int]], rng: np.random.Generator) -
     casts: list[list[tuple[dict, list[dict]]]] = [[] for _ in sizes]
     for meeting in sorted(range(len(sizes)), key=lambda i: -sizes[i][1] / sizes[i][0]):
         speakers, seconds = sizes[meeting]
-        rich = [row for row in pool if float(row["seconds"]) >= seconds / speakers / (REUSE if seconds <= 1200 else LONG_REUSE)]
+        reuse = REUSE if seconds <= 1200 else LONG_REUSE
+        rich = [row for row in pool if float(row["seconds"]) >= seconds / speakers / reuse]
         chosen = [rich[i] for i in rng.choice(len(rich), speakers, replace=False)]
         casts[meeting] = [(row, segments[row["file"]]) for row in chosen]
         pool = [row for row in pool if row not in chosen]

@@ -37,10 +37,6 @@ class Range:
     def zero_point(self) -> np.uint8:
         return np.uint8(np.clip(np.rint(-min(self.low, 0) / self.scale), 0, LARGEST_ACTIVATION))
 
-    def positive(self) -> Range:
-        """The range after a ReLU, which the rounding then performs."""
-        return Range(0.0, self.high)
-
 
 @dataclass(frozen=True)
 class Eight:
@@ -76,10 +72,10 @@ class Graph:
         return self.op("DequantizeLinear", [tensor.name, tensor.scale, tensor.zero_point])
 
     def product(self, tensor: Eight, weight: np.ndarray, bias: np.ndarray) -> str:
-        """[..., K] times `weight` [K, N] or [G, K, N], plus `bias` [N] or [G, 1, N] -> floating point."""
+        """[..., K] times `weight` [K, N], plus `bias` [N] -> floating point."""
         largest = np.maximum(np.abs(weight).max(-2, keepdims=True), 1e-12).astype(np.float32) / LARGEST_WEIGHT
         rounded = np.clip(np.rint(weight / largest), -LARGEST_WEIGHT, LARGEST_WEIGHT).astype(np.int8)
-        scales = largest if weight.ndim > 2 else largest[0]
+        scales = largest[0]
         inputs = [
             tensor.name,
             self.constant(rounded),
@@ -89,18 +85,7 @@ class Graph:
             self.constant(np.zeros(scales.shape, np.int8)),
         ]
         offset = self.constant(bias.astype(np.float32))
-        if weight.ndim == 2:
-            return self.op("MatMulIntegerToFloat", [*inputs, offset], CONTRIB)
-        # The operator has no bias per group.
-        return self.op("Add", [self.op("MatMulIntegerToFloat", inputs, CONTRIB), offset])
-
-    def reshape(self, tensor: Eight, shape: list[int]) -> Eight:
-        return Eight(
-            self.op("Reshape", [tensor.name, self.constant(np.array(shape, np.int64))]), tensor.scale, tensor.zero_point
-        )
-
-    def transpose(self, tensor: Eight, order: list[int]) -> Eight:
-        return Eight(self.op("Transpose", [tensor.name], perm=order), tensor.scale, tensor.zero_point)
+        return self.op("MatMulIntegerToFloat", [*inputs, offset], CONTRIB)
 
     def pad(self, tensor: Eight, before: list[int], after: list[int]) -> Eight:
         """Pads with the value zero, the zero point."""

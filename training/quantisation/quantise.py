@@ -5,7 +5,7 @@
 Post-training quantisation (Jacob et al., "Quantization and Training of Neural Networks for Efficient
 Integer-Arithmetic-Only Inference", CVPR 2018): weights symmetric per output channel, activations asymmetric per tensor,
 ranges from a high percentile of the activations on three of four recordings. The differences are measured on the other
-recordings. `embedder/export.py` does the same for the embedder.
+recordings.
 """
 
 from __future__ import annotations

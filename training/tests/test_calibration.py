@@ -6,9 +6,10 @@ import numpy as np
 import soundfile
 
 from calibration import conversations
+from calibration.codecs import through_codec
 from calibration.material import RATE, Corpora
 from identification import generate
-from tests.made_up import write_noise, write_voices
+from tests.made_up import speech, write_noise, write_voices
 from tests.steps import InFolder, run
 
 DIMENSION = 24
@@ -65,6 +66,13 @@ class Calibration(InFolder):
         # Similar pairs must be above one half, others below.
         self.assertGreater(fitted["slope"] * 0.9 + fitted["offset"], 0)
         self.assertLess(fitted["offset"], 0)
+
+    def test_codecs_keep_length_and_level(self) -> None:
+        samples = speech(150, 1.0, np.random.default_rng(0))
+        coded = [through_codec(samples, np.random.default_rng(seed)) for seed in range(12)]
+        for one in coded:
+            self.assertEqual((one.shape, one.dtype), (samples.shape, np.float32))
+            self.assertTrue(0.1 < np.abs(one).max() < 0.6)
 
     def test_generates_conversations_and_enrolments(self) -> None:
         voices, noise, out = (self.folder / name for name in ("voices", "noise", "conversations"))

@@ -1,8 +1,16 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { settingsOf, withTuning } from '../../diarization/parameters.ts';
-import { allFiles, filesToLoad, packInUse, parseManifest, segmentationsOf } from './manifest.ts';
+import { type SettingName, settingsOf, withTuning } from '../../diarization/parameters.ts';
+import {
+  allFiles,
+  canFollowStreams,
+  filesToLoad,
+  packInUse,
+  parseManifest,
+  segmentationsFor,
+  segmentationsOf,
+} from './manifest.ts';
 
 const models = new URL('../../../models/', import.meta.url);
 const json = () => JSON.parse(readFileSync(new URL('manifest.json', models), 'utf8'));
@@ -41,16 +49,26 @@ describe('models/manifest.json', () => {
 });
 
 describe('parseManifest', () => {
-  it('loads the halves of split models and the PLDA, not the whole models', () => {
+  it('loads the weights of kernels, the halves of split models and the PLDA, not the forms for other engines', () => {
     const pack = parseManifest(json()).packs.get('default')!;
     expect(filesToLoad(pack).map(({ path }) => path)).toEqual([
-      'segmentation-3.0-8bit.onnx',
+      'segmentation-3.0.weights',
       'segmentation-v8-network.int8.onnx',
-      'embedder-v5-trunk.int8.onnx',
-      'embedder-v5-head.onnx',
-      'embedder-v5-plda.json',
+      'embedder-v6-trunk.weights',
+      'embedder-v6-head.onnx',
+      'embedder-v6-plda.json',
     ]);
-    expect(allFiles(pack).length).toBe(7);
+    expect(allFiles(pack).length).toBe(9);
+  });
+
+  it('gives each setting its segmentations', () => {
+    const { packs } = parseManifest(json());
+    const ids = (pack: string, setting: SettingName) => segmentationsFor(packs.get(pack)!, setting).map(({ id }) => id);
+    expect(ids('default', 'precision-2')).toEqual(['segmentation-3.0', 'segmentation-v8']);
+    expect(ids('default', 'community-1')).toEqual(['segmentation-v8']);
+    expect(ids('studio', 'precision-2')).toEqual(['segmentation-3.0']);
+    expect(ids('studio', 'community-1')).toEqual(['segmentation-3.0']);
+    expect(['default', 'studio'].map((name) => canFollowStreams(packs.get(name)!))).toEqual([true, false]);
   });
 
   const broken: [string, (manifest: ReturnType<typeof json>) => void][] = [
@@ -68,6 +86,7 @@ describe('parseManifest', () => {
       'packs.default.fastSegmentation.files.wholeInt8.bytes',
       (m) => (m.packs.default.fastSegmentation.files.wholeInt8.bytes = 0),
     ],
+    ['packs.default.segmentation.files.weights', (m) => delete m.packs.default.segmentation.files.weights],
     ['packs.default.segmentation.form', (m) => delete m.packs.default.segmentation.form],
     ['packs.studio.segmentation.files.model', (m) => delete m.packs.studio.segmentation.files.model],
     ['packs.default.segmentation.tuned.precison-2', (m) => (m.packs.default.segmentation.tuned = { 'precison-2': {} })],

@@ -256,7 +256,7 @@ describe('a stream of speech', () => {
 
   it('has a match on starts when voiceprints are given', { timeout: 60_000 }, async () => {
     const unmatched = encodeVoiceprint({
-      embeddingId: 'embedder-v5',
+      embeddingId: 'embedder-v6',
       embedding: new Float32Array(192).map((_, i) => (i % 3) - 1),
       secondsAlone: 10,
     });
