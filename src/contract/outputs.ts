@@ -18,6 +18,20 @@ const framesOf = <T extends z.ZodType>(score: T) =>
 
 const channel = z.number().int().optional().openapi({ description: 'From 0; only with separate channels.' });
 
+const percent = z.number().int().min(0).max(100);
+
+const speakerCountSchema = z
+  .object({
+    estimate: z.number().int(),
+    confidence: percent.openapi({ description: 'Probability that the estimate is right.' }),
+    alternatives: z
+      .array(z.object({ count: z.number().int(), confidence: percent }))
+      .max(2)
+      .openapi({ description: 'Other possible numbers, the most likely first.' }),
+  })
+  .openapi('SpeakerCount', { description: 'How sure the number of speakers is; absent if the request gave it.' });
+export type SpeakerCount = z.infer<typeof speakerCountSchema>;
+
 export const diarizeOutputSchema = z
   .object({
     diarization: z.array(turnSchema.extend({ channel, confidence: confidenceBySpeakerSchema.optional() })),
@@ -26,6 +40,7 @@ export const diarizeOutputSchema = z
     speechProbability: framesOf(z.array(z.number())).optional(),
     crosstalkProbability: framesOf(z.array(z.number())).optional(),
     speakerProbability: framesOf(z.record(z.string(), z.array(z.number()))).optional(),
+    speakerCount: speakerCountSchema.optional(),
     voiceprints: z.array(z.object({ speaker: z.string(), voiceprint: z.string() })).optional(),
     wordLevelTranscription: z.array(wordSchema).optional(),
     turnLevelTranscription: z.array(wordSchema).optional(),
@@ -44,6 +59,7 @@ export const identifyOutputSchema = z
     diarization: z.array(turnSchema.extend({ confidence: confidenceBySpeakerSchema.optional() })),
     exclusiveDiarization: z.array(turnSchema).optional(),
     confidence: framesOf(z.array(z.number())).optional(),
+    speakerCount: speakerCountSchema.optional(),
     identification: z.array(
       turnSchema.extend({
         diarizationSpeaker: z.string().openapi({ example: 'SPEAKER_00' }),

@@ -3,13 +3,14 @@ import { release } from '../audio/memory.ts';
 import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/cluster.ts';
 import type { Plda } from './clustering/plda.ts';
 import { Representatives } from './clustering/representatives.ts';
-import type { Diarization, SpeakerTurn, SpeakerVoice } from './diarization.ts';
+import type { Diarization, ScoredTurn, SpeakerTurn, SpeakerVoice } from './diarization.ts';
 import type { TrackSpill } from './frame-collector.ts';
 import type { Representing } from './local-speakers.ts';
 import { normalise } from './numerics.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import { type EmbeddingsSection, type ModelFacts, type Parts, readAhead, SILENCE_DB, totalCounts } from './part.ts';
 import { reconstructAtLeast } from './reconstruct.ts';
+import { confidenceFactor, type SpeakerCount, speakerCountOf } from './speaker-count.ts';
 import {
   joinSubsegments,
   SUBSEGMENT_SHIFT_SECONDS,
@@ -78,7 +79,7 @@ export async function assemble(
     tuned.clustering,
     bounds,
     { step: facts.stepSamples / SAMPLE_RATE_HZ, window: facts.windowSamples / SAMPLE_RATE_HZ },
-    { pause, plda: await pldaOf(facts.embeddingId), subsegments },
+    { pause, plda: await pldaOf(facts.embeddingId), subsegments, countMargins: true },
   );
   const context = {
     facts,
@@ -91,6 +92,9 @@ export async function assemble(
   const { diarization, clusterOf } = await reconstructAtLeast(parts, bounds.min, model, pause, context);
   if (diarization.turns.length === 0) return noSpeech(loudestDb);
   const warning = warningFor(diarization.speakers, request);
+  const speakerCount = model.margins && speakerCountOf(diarization.speakers, model.margins, bounds);
+  if (speakerCount) discount(diarization.tracks.confidence, speakerCount);
+  const turns = speakerCount ? diarization.turns.map((turn) => discounted(turn, speakerCount)) : diarization.turns;
   const voices = options.voices
     ? await speakerVoices(parts, model, clusterOf, facts.embeddingId, diarization, pause)
     : undefined;
@@ -98,11 +102,25 @@ export async function assemble(
     ok: true,
     value: {
       ...diarization,
+      turns,
+      ...(speakerCount && { speakerCount }),
       ...(voices && { voices }),
       ...(warning !== undefined && { warning }),
       loudestDb,
     },
   };
+}
+
+/** Confidence of a turn, less the doubt about the number of speakers. */
+function discounted(turn: ScoredTurn, count: SpeakerCount): ScoredTurn {
+  const factor = confidenceFactor(count);
+  return { ...turn, confidence: turn.confidence.map((value) => Math.round(factor * value)) };
+}
+
+/** The same for the frames, in place. */
+function discount(frames: Uint8Array, count: SpeakerCount): void {
+  const factor = confidenceFactor(count);
+  for (let frame = 0; frame < frames.length; frame++) frames[frame] = Math.round(factor * frames[frame]);
 }
 
 function boundsOf({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerRequest): SpeakerBounds {

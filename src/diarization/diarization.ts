@@ -1,4 +1,5 @@
 import { release } from '../audio/memory.ts';
+import type { SpeakerCount } from './speaker-count.ts';
 
 /** Frame-wise results, one byte per frame of `resolutionSeconds`, 255 for certainty (confidence: 0…100). */
 export interface FrameTracks {
@@ -40,6 +41,8 @@ export interface Diarization {
   /** Turns without overlap. */
   readonly exclusiveTurns: readonly SpeakerTurn[];
   readonly tracks: FrameTracks;
+  /** Absent if the caller gave the number. */
+  readonly speakerCount?: SpeakerCount;
   /** [speakers] only on request. */
   readonly voices?: readonly SpeakerVoice[];
   readonly warning?: string;
@@ -77,7 +80,7 @@ const CHUNK_CHARS = 64 * 1024;
 
 /**
  * The output of a diarize job as JSON text, in chunks. Keys are always in the same order: diarization,
- * exclusiveDiarization, confidence, speechProbability, crosstalkProbability, speakerProbability, warning.
+ * exclusiveDiarization, confidence, speechProbability, crosstalkProbability, speakerProbability, speakerCount, warning.
  * `speakerProbability` needs a diarization that was assembled with speaker tracks.
  *
  * @param further more members, each with the comma before it; written before the warning
@@ -127,6 +130,7 @@ export async function* writeOutput(
     }
     yield `},"resolution":${resolution}}`;
   }
+  if (diarization.speakerCount !== undefined) yield `,"speakerCount":${JSON.stringify(diarization.speakerCount)}`;
   yield* further;
   if (diarization.warning !== undefined) yield `,"warning":${JSON.stringify(diarization.warning)}`;
   yield '}';

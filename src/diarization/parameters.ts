@@ -96,7 +96,7 @@ const SHARED: Omit<DiarizationSettings, 'name'> = {
     minDurationOffSeconds: 0.1,
     minDurationOnSeconds: 0.1,
   },
-  confidence: { slope: 0.545, offset: 0.372 },
+  confidence: { slope: 0.665, offset: 0.607 },
 };
 
 /** Parameters of a setting before the tuning of a model. */

@@ -12,6 +12,7 @@ import {
 } from '../diarization/diarization.ts';
 import { settingsOf } from '../diarization/parameters.ts';
 import { openPart, partsOf } from '../diarization/part.ts';
+import { joinCounts } from '../diarization/speaker-count.ts';
 import { enrol } from '../voiceprint/enrol.ts';
 import { logOddsOf, matchSpeakers, voiceprintsMember, writeIdentification } from '../voiceprint/identification.ts';
 import { decodeVoiceprint, encodeVoiceprint } from '../voiceprint/voiceprint.ts';
@@ -184,9 +185,11 @@ function joined(
     first += diarization.speakers;
   }
   const voices = found.flatMap(({ diarization }) => diarization.voices ?? []);
+  const speakerCount = joinCounts(found.map(({ diarization }) => diarization.speakerCount));
   return {
     durationSeconds,
     speakers,
+    ...(speakerCount && { speakerCount }),
     turns: turns.sort(byStart),
     exclusiveTurns: exclusiveTurns.sort(byStart),
     tracks: NO_TRACKS,

@@ -37,6 +37,17 @@ export interface ClusterModel {
   /** [clusters, dimension], unit length, of shifted embeddings */
   readonly centroids: Float32Array;
   readonly temperature: number;
+  /** Only on request, and without a fixed number of speakers. */
+  readonly margins?: CountMargins;
+}
+
+/**
+ * How far the number of speakers is from changing: the number of steps by which the evidence must count less until fewer
+ * are found, and more until more are found, from 1 to 5; 5 also stands for never.
+ */
+export interface CountMargins {
+  readonly fewer: number;
+  readonly more: number;
 }
 
 /** Clusters of local speakers. */
@@ -55,6 +66,8 @@ interface FindOptions {
   readonly plda?: Plda;
   /** Further evidence if there is a PLDA. */
   readonly subsegments?: ThinnedSubsegments;
+  /** Whether to find out how sure the number of speakers is: up to eight more runs of VBx. */
+  readonly countMargins?: boolean;
 }
 
 /** Smallest weight of an item: with weight 0 it would have no centroid. */
@@ -65,6 +78,11 @@ const MAX_ITERATIONS = 40;
 /** VBx stops when the bound grows by less than this per second of evidence. */
 const EPSILON_PER_SECOND = 1e-5;
 const INIT_SMOOTHING = 7;
+/** Factor on the evidence for a step of `CountMargins`. */
+const EVIDENCE_STEP = Math.SQRT2;
+const MAX_EVIDENCE_STEPS = 4;
+/** Without a PLDA, a step changes the distance of the cut instead. */
+const THRESHOLD_STEP = 0.04;
 /** Distance between two cuts of the tree that VBx starts from. */
 const START_STEP = 0.1;
 /** If more speakers are requested than found, each round divides the regularisation by this… */
@@ -90,20 +108,21 @@ export async function findSpeakers(
   parameters: ClusteringParameters,
   bounds: SpeakerBounds,
   windowSeconds: WindowSeconds,
-  { pause = async () => undefined, plda, subsegments }: FindOptions = {},
+  { pause = async () => undefined, plda, subsegments, countMargins = false }: FindOptions = {},
 ): Promise<ClusterModel> {
   // If nobody ever speaks alone, overlapped speech is used.
   const isAllOverlap = given.cleanSeconds.every((clean) => clean === 0);
   const speakers = isAllOverlap ? { ...given, cleanSeconds: given.activeSeconds } : given;
   const weights = Float64Array.from(speakers.cleanSeconds, (seconds) => seconds + MIN_ITEM_SECONDS);
   const shift = Float32Array.from(meanOf(speakers.embeddings, weights), (value) => parameters.meanShare * value);
-  const stage = { parameters, bounds, shift, plda, pause };
+  const stage = { parameters, bounds, shift, plda, pause, countMargins: countMargins && bounds.min < bounds.max };
   const furtherItems = plda && subsegments;
   const items = itemsOf(speakers, furtherItems, parameters.subsegmentShare, windowSeconds);
-  const centroids = await centroidsOf(items, stage);
+  const { centroids, margins } = await centroidsOf(items, stage);
   release(items.embeddings);
   const { dimension } = given;
-  return { clusters: centroids.length / dimension, dimension, shift, centroids, temperature: parameters.temperature };
+  const clusters = centroids.length / dimension;
+  return { clusters, dimension, shift, centroids, temperature: parameters.temperature, margins };
 }
 
 /** Input of the stages after the items. */
@@ -113,11 +132,13 @@ interface Stage {
   readonly shift: Float32Array;
   readonly plda: Plda | undefined;
   readonly pause: Pause;
+  readonly countMargins: boolean;
 }
 
-/** Stages 2 to 5. @returns [clusters, dimension], unit length */
-async function centroidsOf(items: Items, stage: Stage): Promise<Float32Array> {
+/** Stages 2 to 5. @returns centroids [clusters, dimension], unit length */
+async function centroidsOf(items: Items, stage: Stage): Promise<Pick<ClusterModel, 'centroids' | 'margins'>> {
   const { parameters, bounds, plda, pause } = stage;
+  const bounded = (count: number) => Math.min(bounds.max, Math.max(bounds.min, count));
   const shifted = shiftedRows(items.embeddings, stage.shift);
   const distances = await cosineDistances(items, shifted, pause);
   const tree = await averageLinkage(distances, items.seconds, pause);
@@ -127,18 +148,44 @@ async function centroidsOf(items: Items, stage: Stage): Promise<Float32Array> {
     return centroidsOfClusters(items, shifted, clusterOf, largeClusters(clusterOf, items.seconds, 0, 0));
   };
   if (plda === undefined) {
-    const clusterOf = cutAtHeight(tree, items.count, parameters.linkageThreshold);
-    const large = largeClusters(clusterOf, items.seconds, MIN_CLUSTER_SECONDS, parameters.minClusterShare);
-    if (large.length > bounds.max) return centroidsOfCut(bounds.max);
-    if (large.length < bounds.min) return centroidsOfCut(bounds.min);
-    return centroidsOfClusters(items, shifted, clusterOf, large);
+    const cutAt = (height: number) => {
+      const clusterOf = cutAtHeight(tree, items.count, height);
+      return {
+        clusterOf,
+        large: largeClusters(clusterOf, items.seconds, MIN_CLUSTER_SECONDS, parameters.minClusterShare),
+      };
+    };
+    const { clusterOf, large } = cutAt(parameters.linkageThreshold);
+    const wanted = bounded(large.length);
+    const countAt = async (step: number) =>
+      bounded(cutAt(parameters.linkageThreshold - step * THRESHOLD_STEP).large.length);
+    return {
+      centroids:
+        wanted === large.length ? centroidsOfClusters(items, shifted, clusterOf, large) : centroidsOfCut(wanted),
+      margins: stage.countMargins ? await marginsOf(wanted, countAt) : undefined,
+    };
   }
   const run = await bayesian(items, shifted, tree, plda, parameters, pause);
   for (let fb = parameters.speakerRegularisation; fb > MIN_REGULARISATION; fb /= REGULARISATION_DIVISOR) {
     const sums = run.speakers(await run.vbx(fb));
-    if (sums.length >= bounds.min) return centroidsOfSums(joinToCount(sums, bounds.max), items.dimension);
+    if (sums.length < bounds.min) continue;
+    const regularisation = fb;
+    const countAt = async (step: number) =>
+      bounded(run.speakers(await run.vbx(regularisation, EVIDENCE_STEP ** step)).length);
+    const margins = stage.countMargins ? await marginsOf(bounded(sums.length), countAt) : undefined;
+    return { centroids: centroidsOfSums(joinToCount(sums, bounds.max), items.dimension), margins };
   }
-  return centroidsOfCut(bounds.min);
+  return { centroids: centroidsOfCut(bounds.min) };
+}
+
+/** @param countAt number of speakers with the evidence that many steps more, or less if negative */
+async function marginsOf(found: number, countAt: (step: number) => Promise<number>): Promise<CountMargins> {
+  const margin = async (sign: 1 | -1) => {
+    let step = 1;
+    while (step <= MAX_EVIDENCE_STEPS && sign * ((await countAt(sign * step)) - found) <= 0) step++;
+    return step;
+  };
+  return { fewer: await margin(-1), more: await margin(1) };
 }
 
 /** Stage 1. The embeddings are copies. */
@@ -213,9 +260,9 @@ async function bayesian(
   const weights = seconds.map((value) => share * value);
   await pause();
   return {
-    async vbx(speakerRegularisation: number): Promise<VbxResult> {
+    async vbx(speakerRegularisation: number, evidenceFactor = 1): Promise<VbxResult> {
       const settings = {
-        statisticsScale: parameters.statisticsScale,
+        statisticsScale: evidenceFactor * parameters.statisticsScale,
         speakerRegularisation,
         initSmoothing: INIT_SMOOTHING,
         maxIterations: MAX_ITERATIONS,
