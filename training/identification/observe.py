@@ -256,7 +256,7 @@ def observations(embedder: Embedder, samples: np.ndarray, active: np.ndarray, rn
 _state: dict = {}
 
 
-def _start(corpora: Corpora, models: Path) -> None:
+def start(corpora: Corpora, models: Path) -> None:
     _state.update(corpora=corpora, embedder=Embedder(models))
 
 
@@ -289,7 +289,8 @@ def conversation(persons: list[Person], seed: list[int]) -> list[tuple]:
     surroundings = Surroundings(corpora, rng)
     mix, active = laid_out(turns, rng, CONVERSATION_SECONDS)
     levels = 10 ** (rng.normal(0, 3, len(mix)) / 20)
-    samples = surroundings.record(sum(level * surroundings.place(one, n) for n, (one, level) in enumerate(zip(mix, levels))))
+    placed = [level * surroundings.place(one, number) for number, (one, level) in enumerate(zip(mix, levels))]
+    samples = surroundings.record(sum(placed))
     return [
         (number, *observed)
         for number in range(len(mix))
@@ -308,7 +309,7 @@ def main() -> None:
     options = parser.parse_args()
     corpora = Corpora(options.voices, options.noise)
     seed, columns, persons = options.seed, [], []
-    with ProcessPoolExecutor(options.processes, initializer=_start, initargs=(corpora, options.models)) as pool:
+    with ProcessPoolExecutor(options.processes, initializer=start, initargs=(corpora, options.models)) as pool:
         jobs = []
         for split in COUNTS:
             offset, chosen = len(persons), people(corpora, split, seed)
@@ -333,8 +334,7 @@ def main() -> None:
         names=[person.row["speaker"] for person in persons],
         sets=[person.row["set"] for person in persons],
         is_dev=[person.row["split"] == "dev" for person in persons],
-        sittings=[len(sittings_of(p.row, p.enrolment + p.talk)) for p in persons],
-    )
+            )
     print(f"{len(columns)} observations of {len(persons)} voices")
 
 
