@@ -53,8 +53,8 @@ describe('assemble', () => {
       '0 0.5-6.5',
       '1 7.5-13.5',
       '0 12.5-17.5',
-      '2 29.5-37.4',
-      '1 37.4-44.76',
+      '2 29.5-37.44',
+      '1 37.44-44.76',
     ]);
   });
 
@@ -233,9 +233,7 @@ describe('assemble', () => {
       [[3], 4],
       [[2], 20],
     ];
-    const settings = withTuning(settingsOf('precision-2'), {
-      all: { clustering: { minSpeakerSeconds: 3 } },
-    });
+    const settings = settingsOf('precision-2');
     const speakersOf = async (silentSeconds: number) => {
       const samples = recording([...talk, [[], silentSeconds]]);
       const parts = await shardedPartsOf(samples, 'precision-2');

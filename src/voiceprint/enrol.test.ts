@@ -54,6 +54,10 @@ describe('enrolment', () => {
     expect(enrolled.ok && enrolled.value.warning).toBeUndefined();
   });
 
+  it('ignores the similarity of voices that share a microphone and a room', () => {
+    expect(enrol(diarization(9, 6), () => 2)).toMatchObject({ ok: false, error: { kind: 'several_speakers' } });
+  });
+
   it.each([[0.9], [0.1, 0.2]])('fails with too_little_speech for %d s', (...seconds) => {
     expect(enrol(diarization(...seconds), different)).toMatchObject({
       ok: false,

@@ -7,8 +7,11 @@ const GOOD_SPEECH_SECONDS = 5;
 /** Speech of other voices below either bound is left out with a warning: it may be an error of the diarization. */
 const MAX_OTHER_SECONDS = 2;
 const MAX_OTHER_SHARE = 0.2;
-/** Voices with at least these log-odds count as the same person. */
-const SAME_PERSON_LOG_ODDS = 0;
+/**
+ * Voices of one recording with at least these log-odds count as the same person. They share microphone and room, and
+ * the log-odds are those of separate recordings: different people of one recording often have more than 0.
+ */
+const SAME_PERSON_LOG_ODDS = 4;
 
 type EnrolmentFault =
   | { readonly kind: 'too_little_speech'; readonly message: string }
@@ -23,7 +26,7 @@ export type Enrolment =
  * too little speech.
  *
  * @param diarization with voices
- * @param sameLogOdds log-odds that two voices are one person's
+ * @param sameLogOdds log-odds that two voices of separate recordings are one person's
  */
 export function enrol(diarization: Diarization, sameLogOdds: (a: SpeakerVoice, b: SpeakerVoice) => number): Enrolment {
   const voices = diarization.voices ?? [];

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import manifest from '../../models/manifest.json';
 import { collect } from '../../test/helpers/collect.ts';
 import type { Diarization, SpeakerVoice } from '../diarization/diarization.ts';
+import { packInUse, parseManifest } from '../platform/onnx/manifest.ts';
 import { logOddsOf, matchSpeakers, probabilityOf, turnConfidence, writeIdentification } from './identification.ts';
 
 const unit = (...values: number[]): Float32Array => {
@@ -12,7 +14,7 @@ const voice = (embedding: Float32Array, secondsAlone = 10): SpeakerVoice => ({
   embedding,
   secondsAlone,
 });
-const parameters = { slope: 2, offset: -0.5 };
+const parameters = { slope: 2, offset: -0.5, noiseSeconds: 0 };
 
 it('logOddsOf is linear in the cosine similarity', () => {
   const [a, b] = [voice(unit(1, 0)), voice(unit(1, 1))];
@@ -21,13 +23,45 @@ it('logOddsOf is linear in the cosine similarity', () => {
   expect(odds[1]).toBeCloseTo(2 * Math.SQRT1_2 - 0.5, 6);
 });
 
+const noisy = { slope: 24, offset: -10, noiseSeconds: 1 };
+
 it('logOddsOf is symmetric', () => {
-  const [a, b] = [voice(unit(1, 0.2)), voice(unit(0.1, 1))];
-  expect(logOddsOf([a], [b], parameters)).toEqual(logOddsOf([b], [a], parameters));
+  const [a, b] = [voice(unit(1, 0.2), 2), voice(unit(0.1, 1), 20)];
+  expect(logOddsOf([a], [b], noisy)).toEqual(logOddsOf([b], [a], noisy));
+});
+
+describe('log-odds of short speech', () => {
+  /** Log-odds of a cosine between voices of so many seconds. */
+  const oddsOf = (cosine: number, secondsA: number, secondsB: number) =>
+    logOddsOf([voice(unit(1, 0), secondsA)], [voice(unit(cosine, Math.sqrt(1 - cosine ** 2)), secondsB)], noisy)[0];
+
+  it('scales the cosine by the reliability of both voices, and the offset by its square', () => {
+    // Half of the variance of one second is noise, and a quarter of that of three.
+    const reliability = Math.sqrt(0.5 * 0.75);
+    expect(oddsOf(0.6, 1, 3)).toBeCloseTo(24 * 0.6 * reliability - 10 * reliability ** 2, 5);
+  });
+
+  it('requires a higher cosine of longer speech', () => {
+    expect(oddsOf(0.36, 2, 2)).toBeGreaterThan(0);
+    expect(oddsOf(0.36, 20, 20)).toBeLessThan(0);
+  });
+
+  it('are finite without any seconds alone', () => {
+    expect(oddsOf(0.9, 0, 10)).toBe(oddsOf(0.9, 0.5, 10));
+  });
+});
+
+it('logOddsOf of the shipped embedder identifies ten seconds across microphones', () => {
+  const shipped = packInUse(parseManifest(manifest)).embedding.identification!;
+  const confidenceOf = (cosine: number) =>
+    100 * probabilityOf(logOddsOf([voice(unit(1, 0))], [voice(unit(cosine, Math.sqrt(1 - cosine ** 2)))], shipped)[0]);
+  // Measured cosines of the same person with two microphones, and of different people.
+  expect(confidenceOf(0.44)).toBeGreaterThan(60);
+  expect(confidenceOf(0.16)).toBeLessThan(3);
 });
 
 it('orders voices that are all very dissimilar to a speaker', () => {
-  const steep = { slope: 200, offset: 0 };
+  const steep = { slope: 200, offset: 0, noiseSeconds: 0 };
   const [speaker, withoutSpeech] = [voice(unit(0, 1)), voice(new Float32Array(0), 0)];
   const others = [voice(unit(1, -0.9)), voice(unit(1, -0.3)), voice(unit(1, -0.5)), withoutSpeech];
   const odds = logOddsOf([speaker], others, steep);

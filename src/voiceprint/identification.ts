@@ -11,22 +11,30 @@ import { assignOptimally } from '../diarization/numerics.ts';
 import { hasEnoughSpeech } from './enrol.ts';
 import { encodeVoiceprint } from './voiceprint.ts';
 
-/** Calibration of the cosine similarity of an embedder; fitted by `training/identification/fit.py`. */
+/** Map from the cosine similarity of two voices to log-odds; fitted by `training/identification/fit.py`. */
 export interface IdentificationParameters {
-  /** Log-odds of being the same speaker: `slope · cosine + offset`. */
+  /** Log-odds per unit of cosine, and those of a cosine of 0, for voices of unlimited speech. */
   readonly slope: number;
   readonly offset: number;
+  /** Seconds of speech at which half of the variance of an embedding is due to the words that were said. */
+  readonly noiseSeconds: number;
 }
 
 /** For embedders without fitted values: a cosine similarity of 0.45 has a probability of 50 %. */
-export const DEFAULT_IDENTIFICATION: IdentificationParameters = { slope: 16, offset: -7.2 };
+export const DEFAULT_IDENTIFICATION: IdentificationParameters = { slope: 16, offset: -7.2, noiseSeconds: 0 };
 
+/** Voices of less speech count as this long: those of people who never talk alone have no seconds. */
+const MIN_RELIABLE_SECONDS = 0.5;
 /** Log-odds are clamped to this: beyond those of any two voices, and their probabilities are still finite. */
 const MAX_LOG_ODDS = 700;
 
 /**
- * Calibrated log-odds that two voices are the same person's: Platt scaling of the cosine similarity of their
- * embeddings. An empty embedding gets the lowest log-odds.
+ * Log-odds that two voices are the same person's, if both answers are equally likely beforehand: the logarithm of the
+ * likelihood ratio. An empty embedding gets the lowest log-odds.
+ *
+ * Short speech lowers the similarity to the same person and says less about others. Where the cosine of the same person
+ * is normally distributed around `reliability · μ` and that of another around 0, with equal variance σ², the log-odds
+ * are `reliability · μ/σ² · cosine − reliability² · μ²/2σ²`.
  *
  * @param probes voices of the same embedder as `references`; embeddings of unit length
  * @returns [probes, references]
@@ -34,15 +42,22 @@ const MAX_LOG_ODDS = 700;
 export function logOddsOf(
   probes: readonly SpeakerVoice[],
   references: readonly SpeakerVoice[],
-  { slope, offset }: IdentificationParameters,
+  { slope, offset, noiseSeconds }: IdentificationParameters,
 ): Float64Array {
   return Float64Array.from({ length: probes.length * references.length }, (_, index) => {
-    const a = probes[Math.floor(index / references.length)].embedding;
-    const b = references[index % references.length].embedding;
-    if (a.length === 0 || b.length === 0) return -MAX_LOG_ODDS;
-    const cosine = a.reduce((sum, value, d) => sum + value * b[d], 0);
-    return Math.min(MAX_LOG_ODDS, Math.max(-MAX_LOG_ODDS, slope * cosine + offset));
+    const a = probes[Math.floor(index / references.length)];
+    const b = references[index % references.length];
+    if (a.embedding.length === 0 || b.embedding.length === 0) return -MAX_LOG_ODDS;
+    const cosine = a.embedding.reduce((sum, value, d) => sum + value * b.embedding[d], 0);
+    const reliability = Math.sqrt(shareOfVoice(a, noiseSeconds) * shareOfVoice(b, noiseSeconds));
+    return Math.min(MAX_LOG_ODDS, Math.max(-MAX_LOG_ODDS, reliability * (slope * cosine + offset * reliability)));
   });
+}
+
+/** Share of the variance of an embedding that is due to the voice, and not to the words of a short piece of speech. */
+function shareOfVoice({ secondsAlone }: SpeakerVoice, noiseSeconds: number): number {
+  const seconds = Math.max(MIN_RELIABLE_SECONDS, secondsAlone);
+  return seconds / (seconds + noiseSeconds);
 }
 
 /** Log-odds → probability. */

@@ -40,9 +40,7 @@ describe.skipIf(!hasGolden)('arrays of the reference pipeline (community-1 recip
     const [count, dimension] = shape;
     const embeddings = Float32Array.from(data);
     for (let row = 0; row < count; row++) normalise(embeddings, row * dimension, dimension);
-    const windows = Int32Array.from({ length: count }, (_, row) => row);
-    const rows = { count, dimension, windows, kinds: new Uint8Array(count) };
-    const distances = await cosineDistances(rows, embeddings, 0, async () => undefined);
+    const distances = await cosineDistances({ count, dimension }, embeddings, async () => undefined);
     const similarities = golden('cosine_sim_expected').data;
     const expected = Float64Array.from(distances);
     for (let i = 0; i < count; i++) {

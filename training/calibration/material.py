@@ -63,12 +63,13 @@ def seconds_of(segments):
     return sum(float(segment["end"]) - float(segment["start"]) for segment in segments)
 
 
-def longest_sitting(row, segments):
-    """Segments of a voice's longest sitting: with one microphone, in one room, on one day."""
+def sittings_of(row, segments):
+    """Segments of each sitting of a voice: with one microphone, in one room, on one day. One, if sittings are
+    unknown."""
     if not row["set"].startswith("cv"):
-        return segments
+        return [segments]
     numbered = sorted(
-        (int(re.search(r"(\d+)\D*$", segment["source_clip"])[1]), index) for index, segment in enumerate(segments)
+        (int(re.search(r"(\d+)\.\w+$", segment["source_clip"])[1]), index) for index, segment in enumerate(segments)
     )
     sittings, last = [], None
     for number, index in numbered:
@@ -76,7 +77,11 @@ def longest_sitting(row, segments):
             sittings.append([])
         sittings[-1].append(index)
         last = number
-    return max(([segments[index] for index in sorted(sitting)] for sitting in sittings), key=seconds_of)
+    return [[segments[index] for index in sorted(sitting)] for sitting in sittings]
+
+
+def longest_sitting(row, segments):
+    return max(sittings_of(row, segments), key=seconds_of)
 
 
 class Voice:

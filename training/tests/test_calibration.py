@@ -1,14 +1,15 @@
 """PLDA, confidences and the map of identification, fitted on made-up vectors; one generated conversation."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import soundfile
 
 from calibration import conversations
 from calibration.codecs import through_codec
-from calibration.material import RATE, Corpora
-from identification import generate
+from calibration.material import RATE, Corpora, sittings_of
+from identification import generate, observe
 from tests.made_up import speech, write_noise, write_voices
 from tests.steps import InFolder, run
 
@@ -51,21 +52,51 @@ class Calibration(InFolder):
 
     def test_identification_is_fitted_to_pairs(self) -> None:
         rng = np.random.default_rng(1)
-        for half in ("fit", "check"):
-            voices = rng.normal(size=(12, DIMENSION))
-            embeddings = voices + 0.5 * rng.normal(size=voices.shape)
-            unit = lambda rows: (rows / np.linalg.norm(rows, axis=1, keepdims=True)).tolist()  # noqa: E731
-            names = [f"voice-{number}" for number in range(12)]
-            prints = {name: {"embedding": row} for name, row in zip(names, unit(voices))}
-            speakers = [{"embedding": row, "truth": name} for name, row in zip(names, unit(embeddings))]
-            (self.folder / half).mkdir()
-            document = {"prints": prints, "conversations": [{"enrolled": names, "speakers": speakers}]}
-            (self.folder / half / "voices.json").write_text(json.dumps(document))
-        printed = run("identification.fit", "--enrolled", self.folder)
+        people, recordings = 60, 4
+        speaker = np.repeat(np.arange(people), recordings)
+        seconds = rng.uniform(1, 20, len(speaker))
+        # Of one second, half of the variance is noise.
+        noise = rng.normal(size=(len(speaker), DIMENSION)) / np.sqrt(seconds)[:, None]
+        embeddings = rng.normal(size=(people, DIMENSION))[speaker] + noise
+        observed = self.folder / "pairs.npz"
+        np.savez(
+            observed,
+            embedding=embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True),
+            speaker=speaker,
+            is_enrolment=np.arange(len(speaker)) % 2 == 0,
+            seconds=seconds,
+            pitch=rng.uniform(10, 20, people),
+            sets=["made-up"] * people,
+            is_dev=np.arange(people) % 3 == 0,
+        )
+        printed = run("identification.fit", observed)
         fitted = json.loads(printed.splitlines()[-1])
-        # Similar pairs must be above one half, others below.
         self.assertGreater(fitted["slope"] * 0.9 + fitted["offset"], 0)
-        self.assertLess(fitted["offset"], 0)
+        self.assertLess(fitted["slope"] * 0.2 + fitted["offset"], 0)
+        self.assertTrue(0.3 < fitted["noiseSeconds"] < 3, fitted)
+        self.assertLess(float(printed.split("dev: ")[1].split(" nats")[0]), 0.3)
+
+    def test_observes_voices_in_separate_recordings(self) -> None:
+        voices, noise = self.folder / "observed-voices", self.folder / "observed-noise"
+        write_voices(voices, train=1, dev=2)
+        write_noise(noise)
+        corpora = Corpora(voices, noise)
+        persons = observe.people(corpora, "dev", seed=1)
+        self.assertEqual(len(persons), 2)
+        for person in persons:
+            self.assertFalse({row["start"] for row in person.enrolment} & {row["start"] for row in person.talk})
+        observe.start(corpora, Path(__file__).parents[2] / "models")
+        for found in (observe.enrolments(persons[0], [1]), observe.conversation(persons, [2])):
+            self.assertEqual({number for number, *_ in found}, {0, 1})
+            for _, voice, seconds in found:
+                self.assertAlmostEqual(float(voice @ voice), 1, places=5)
+                self.assertTrue(1 <= seconds <= 6)
+
+    def test_clips_of_distant_numbers_are_from_separate_sittings(self) -> None:
+        clips = [{"source_clip": f"common_voice_en_{number}.mp3"} for number in (900, 17, 905, 1200)]
+        sittings = sittings_of({"set": "cv61"}, clips)
+        self.assertEqual(sittings, [[clips[1]], [clips[0], clips[2]], [clips[3]]])
+        self.assertEqual(sittings_of({"set": "gsc"}, clips), [clips])
 
     def test_codecs_keep_length_and_level(self) -> None:
         samples = speech(150, 1.0, np.random.default_rng(0))

@@ -20,7 +20,7 @@ function rows(count: number): LocalSpeakers {
 }
 
 async function gather(all: LocalSpeakers, shards: number, maxItems: number): Promise<Representing> {
-  const representatives = new Representatives(2, all.count, { maxItems, minCleanSeconds: 1 }, noPause);
+  const representatives = new Representatives(2, all.count, maxItems, noPause);
   const length = Math.ceil(all.count / shards);
   for (let start = 0; start < all.count; start += length) {
     const end = Math.min(all.count, start + length);
@@ -50,18 +50,5 @@ describe('Representatives', () => {
       expect(Math.max(inOneShard.embeddings[row * 2], inOneShard.embeddings[row * 2 + 1])).toBeCloseTo(1, 5);
     }
     expect(inOneShard.kinds?.every((kind) => kind === KIND.representative)).toBe(true);
-  });
-
-  it('keeps the cleanest local speakers if all speech is short', async () => {
-    const short = { ...rows(3000), cleanSeconds: new Float32Array(3000).fill(0.8) };
-    const reduced = await gather(short, 1, 100);
-    expect(reduced.count).toBeGreaterThanOrEqual(20);
-    expect(reduced.count).toBeLessThanOrEqual(100);
-    for (const shards of [3, 10]) expect(await gather(short, shards, 100)).toEqual(reduced);
-    const withOneCleaner = {
-      ...short,
-      cleanSeconds: short.cleanSeconds.map((seconds, row) => (row === 17 ? 0.9 : seconds)),
-    };
-    expect(Array.from((await gather(withOneCleaner, 1, 100)).cleanSeconds)).toContain(Math.fround(0.9));
   });
 });

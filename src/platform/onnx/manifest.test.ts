@@ -93,6 +93,10 @@ describe('parseManifest', () => {
     ['packs.default.segmentation.tuned.all.x', (m) => (m.packs.default.segmentation.tuned = { all: { x: 'y' } })],
     ['packs.studio.embedding.files.model.origin.url', (m) => (m.packs.studio.embedding.files.model.origin.url = '')],
     ['packs.default.embedding.identification.slope', (m) => (m.packs.default.embedding.identification.slope = '1')],
+    [
+      'packs.default.embedding.identification.noiseSeconds',
+      (m) => (m.packs.default.embedding.identification.noiseSeconds = -1),
+    ],
   ];
   it.each(broken)('names the invalid member of a manifest: %s', (path, damage) => {
     const manifest = json();

@@ -247,7 +247,9 @@ function identification(value: unknown, at: string): IdentificationParameters {
     if (typeof value !== 'number' || !Number.isFinite(value)) throw fault(`${at}.${name}`, 'must be a number');
     return value;
   };
-  return { slope: number('slope'), offset: number('offset') };
+  const noiseSeconds = number('noiseSeconds');
+  if (noiseSeconds < 0) throw fault(`${at}.noiseSeconds`, 'must not be negative');
+  return { slope: number('slope'), offset: number('offset'), noiseSeconds };
 }
 
 /** Names under which parameters are tuned: a setting, or all settings. */

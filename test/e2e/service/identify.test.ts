@@ -171,10 +171,11 @@ describe('an identify job', () => {
   it('has no match below the threshold', async () => {
     const { output } = await identify({
       voiceprints: submitted('adam'),
-      matching: { exclusive: false, threshold: 60 },
+      // The voiceprint is from the same recording, in which other people have up to 82.
+      matching: { exclusive: false, threshold: 90 },
     });
     for (const { match, confidence } of (output as IdentifyOutput).voiceprints) {
-      expect(match).toBe(confidence['adam ☺'] >= 60 ? 'adam ☺' : null);
+      expect(match).toBe(confidence['adam ☺'] >= 90 ? 'adam ☺' : null);
     }
     expect(output.voiceprints.some(({ match }: { match: string | null }) => match === null)).toBe(true);
     expect(output.voiceprints.some(({ match }: { match: string | null }) => match !== null)).toBe(true);
