@@ -1,6 +1,7 @@
+import { speakerCountText } from '../format/speaker-count.ts';
 import { isTerminal, mayJobContinue, RollcallClient } from '../sdk/client.ts';
 import { aborted } from '../sdk/pause.ts';
-import type { ClientError, ErrorOutput, JobCreated, JobResult, Outcome } from '../sdk/types.ts';
+import type { ClientError, ErrorOutput, JobCreated, JobResult, Outcome, SpeakerCount } from '../sdk/types.ts';
 import { curlOf } from './deliver.ts';
 import { onInterrupt } from './interrupt.ts';
 import { Progress } from './progress.ts';
@@ -75,7 +76,7 @@ export interface JobOutput<T> {
  *
  * @throws CliError for a job that does not succeed
  */
-export async function runJob<T extends { readonly warning?: string }>(
+export async function runJob<T extends { readonly warning?: string; readonly speakerCount?: SpeakerCount }>(
   session: Session,
   task: Task,
 ): Promise<JobOutput<T>> {
@@ -100,6 +101,7 @@ export async function runJob<T extends { readonly warning?: string }>(
   }
   const output = succeeded<T>(must(ended), about);
   if (output.warning) warn(output.warning);
+  if (output.speakerCount) note(labelled(about, speakerCountText(output.speakerCount)));
   return { output, ...(address !== undefined && { address }) };
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
-import type { VoiceprintOutput } from '../sdk/types.ts';
+import type { SpeakerCount, VoiceprintOutput } from '../sdk/types.ts';
 import { optionOfField } from './arguments.ts';
 import { type JobOutput, must, runJob, type Session } from './job.ts';
 import { openRecording, type Recording } from './recording.ts';
@@ -125,7 +125,7 @@ export function makeVoiceprint(
 }
 
 /** Runs an identify job, after voiceprint jobs for voices that are recordings. */
-export async function identify<T extends { readonly warning?: string }>(
+export async function identify<T extends { readonly warning?: string; readonly speakerCount?: SpeakerCount }>(
   session: Session,
   recording: Recording,
   voices: readonly KnownVoice[],

@@ -1,6 +1,13 @@
 import type { Usage } from '../../src/contract/account.ts';
 import type { JobCreated, JobList, JobResult } from '../../src/contract/jobs.ts';
-import type { DiarizeOutput, ErrorOutput, IdentifyOutput, Turn, VoiceprintOutput } from '../../src/contract/outputs.ts';
+import type {
+  DiarizeOutput,
+  ErrorOutput,
+  IdentifyOutput,
+  SpeakerCount,
+  Turn,
+  VoiceprintOutput,
+} from '../../src/contract/outputs.ts';
 
 export type {
   DiarizeOutput,
@@ -9,6 +16,7 @@ export type {
   JobCreated,
   JobList,
   JobResult,
+  SpeakerCount,
   Turn,
   Usage,
   VoiceprintOutput,

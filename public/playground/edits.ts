@@ -1,4 +1,4 @@
-import type { JobState } from '../../client/sdk/types.ts';
+import type { JobState, SpeakerCount } from '../../client/sdk/types.ts';
 import { byLabel } from './turns.ts';
 
 /** A turn or word of an output. */
@@ -33,7 +33,10 @@ export interface EditedResult {
 }
 
 /** A diarize or identify output. */
-export type Output = Readonly<Record<string, unknown>> & { readonly diarization: readonly SpokenItem[] };
+export type Output = Readonly<Record<string, unknown>> & {
+  readonly diarization: readonly SpokenItem[];
+  readonly speakerCount?: SpeakerCount;
+};
 
 /** Lists in which a move cuts turns at its bounds. A move does not cut items of `TEXT_LISTS`. */
 const TURN_LISTS = ['diarization', 'exclusiveDiarization'];

@@ -1,3 +1,4 @@
+import { speakerCountText } from '../../client/format/speaker-count.ts';
 import { putWithProgress } from '../../client/library/upload.ts';
 import { isTerminal, RollcallClient } from '../../client/sdk/client.ts';
 import { CodeExample } from './code-example.ts';
@@ -27,6 +28,7 @@ const [statusText, spoken] = [find('status', HTMLElement), find('spoken', HTMLEl
 const problemBox = find('problem', HTMLElement);
 const progressBar = find('progress', HTMLProgressElement);
 const warning = find('warning', HTMLElement);
+const speakerCount = find('speaker-count', HTMLElement);
 const suggestions = find('suggestions', HTMLElement);
 const compareButton = find('compare', HTMLButtonElement);
 const session = new Session(() => sessionStorage);
@@ -176,6 +178,7 @@ function clear(): void {
   shownJob = undefined;
   session.job = undefined;
   warning.hidden = true;
+  speakerCount.hidden = true;
   suggestions.replaceChildren();
   showForm(true);
 }
@@ -245,6 +248,8 @@ function showEnd(client: RollcallClient, end: JobEnd, job: RememberedJob, file: 
     const note = output.warning;
     warning.textContent = typeof note === 'string' ? note : '';
     warning.hidden = typeof note !== 'string';
+    speakerCount.textContent = output.speakerCount ? speakerCountText(output.speakerCount) : '';
+    speakerCount.hidden = output.speakerCount === undefined;
     workbench.load(file);
     workbench.open({ name: job.name, output, edits: shownJob.edits ?? [] });
     showForm(false);
