@@ -3,6 +3,7 @@ import { Command, Option } from 'commander';
 import { nodeAudio } from '../client/audio/ports.ts';
 import { runCommand } from '../client/cli/run.ts';
 import { settingsOf } from '../src/diarization/parameters.ts';
+import type { SpeakerCount } from '../src/diarization/speaker-count.ts';
 import { placeOf } from './comparison.ts';
 import { liveEngine } from './live/observe.ts';
 import { finish, keptPart, packOfService, pldaOf } from './pipeline.ts';
@@ -27,7 +28,8 @@ function countsOf(judged: readonly Judged[]): Counts {
 }
 
 /**
- * Reliability of confidences on folders of labelled recordings, and counts for `calibration.confidences` in training.
+ * Reliability of confidences on folders of labelled recordings, and counts for `calibration.confidences` and
+ * `calibration.counts` in training.
  * Results of the models are kept as for `clusterings.ts`.
  */
 async function measure(folders: readonly string[], { setting, output }: Options): Promise<void> {
@@ -38,14 +40,17 @@ async function measure(folders: readonly string[], { setting, output }: Options)
   const measured = [];
   for (const folder of folders) {
     const [frames, turns]: [Judged[], Judged[]] = [[], []];
+    const counts: { speakers: number; speakerCount: SpeakerCount }[] = [];
     for (const { name, samples, reference } of await loadFolder(folder, 'generated', nodeAudio())) {
       logProgress(`${setting}: ${placeOf(folder)}/${name}`);
       const document = await finish(await keptPart(samples, engine, pack, settings), samples.length, settings, plda);
       const judged = judgeOutput(reference, document);
       for (const one of judged.frames) frames.push(one);
       for (const one of judged.turns) turns.push(one);
+      const speakers = new Set(reference.map(({ speaker }) => speaker)).size;
+      if (document?.speakerCount) counts.push({ speakers, speakerCount: document.speakerCount });
     }
-    measured.push({ folder: placeOf(folder), frames, turns });
+    measured.push({ folder: placeOf(folder), frames, turns, counts });
   }
   const rows = measured.flatMap(({ folder, frames, turns }) => [
     rowOf(folder, 'frames', frames),
@@ -54,10 +59,11 @@ async function measure(folders: readonly string[], { setting, output }: Options)
   process.stdout.write(`${table(HEAD, rows, 2)}\n`);
   if (output === undefined) return;
   const { confidence } = settings;
-  const sets = measured.map(({ folder, frames, turns }) => ({
+  const sets = measured.map(({ folder, frames, turns, counts }) => ({
     folder,
     frames: countsOf(frames),
     turns: countsOf(turns),
+    counts,
   }));
   writeFileSync(output, `${JSON.stringify({ setting, confidence, sets })}\n`);
 }

@@ -13,7 +13,7 @@ const LOUD_QUANTILE = 0.95;
 /**
  * Raises energies far below the loudest speech of the stretch to a floor, in place. Digital silence lies more than ten
  * nats of log energy below a quiet room. Mean subtraction would spread that difference, which carries no information
- * about a voice, over all frames: with zeroed pauses the equal error rate of embedder-v0 rises from 10 % to 45 %, and
+ * about a voice, over all frames: with zeroed pauses the equal error rate of an embedder rose from 10 % to 45 %, and
  * with this floor it does not.
  *
  * @param feats [frames, 80] log-mel energies

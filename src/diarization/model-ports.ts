@@ -50,7 +50,7 @@ export interface MelPowerPort {
 export interface EmbeddingInfo {
   readonly id: string;
   readonly dimension: number;
-  /** Filterbank frames per trunk frame (2 for embedder-v0). */
+  /** Filterbank frames per trunk frame. */
   readonly frameStride: number;
   /** Length of a stretch: the audio of one trunk run. */
   readonly stretchSamples: number;

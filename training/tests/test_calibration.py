@@ -50,6 +50,29 @@ class Calibration(InFolder):
         self.assertAlmostEqual(slope, 0.5, places=2)
         self.assertAlmostEqual(offset, 0.2, places=2)
 
+    def test_counts_are_fitted_to_answers(self) -> None:
+        rng = np.random.default_rng(2)
+        answers = []
+        for _ in range(400):
+            # Stated too sure: the odds of another number are twice the stated ones.
+            fewer, more = rng.uniform(0.05, 0.5, 2)
+            right = 1 / (1 + fewer + more)
+            alternatives = [
+                {"count": 2, "confidence": int(100 * 0.64 * fewer * right)},
+                {"count": 4, "confidence": int(100 * 0.85 * more * right)},
+            ]
+            odds = np.array([2 * fewer, 1, 2 * more])
+            speakers = 2 + int(rng.choice(3, p=odds / odds.sum()))
+            count = {"estimate": 3, "confidence": int(100 * right), "alternatives": alternatives}
+            answers.append({"speakers": speakers, "speakerCount": count})
+        sets = [{"folder": name, "counts": answers[at::2]} for at, name in enumerate(("one", "two"))]
+        path = self.folder / "counts.json"
+        path.write_text(json.dumps({"sets": sets}))
+        printed = run("calibration.counts", path).splitlines()
+        self.assertEqual(len(printed), 3)
+        fewer, more = (float(part.split(",")[0]) for part in printed[-1].split("intercept ")[1:])
+        self.assertTrue(0.2 < fewer < 1.6 and 0.2 < more < 1.6, printed)
+
     def test_identification_is_fitted_to_pairs(self) -> None:
         rng = np.random.default_rng(1)
         people, recordings = 60, 4
