@@ -105,7 +105,7 @@ describe('an output that is stored while its job ends', () => {
 });
 
 /** Two shards, in which two people take turns. */
-const samples = recording(Array.from({ length: 32 }, (_, i) => [[1 + (i % 2)], 10] as [number[], number]));
+const samples = recording(Array.from({ length: 46 }, (_, i) => [[1 + (i % 2)], 7] as [number[], number]));
 const NO_BOUNDS = { numSpeakers: undefined, minSpeakers: undefined, maxSpeakers: undefined };
 const noPulse = async (): Promise<void> => undefined;
 
