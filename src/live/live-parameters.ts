@@ -24,7 +24,7 @@ export interface LiveTiming {
 /** Short latencies: more windows, and less speech for a new speaker. */
 const TIMINGS = [
   { belowMs: 750, hopSamples: 4000, mergedWindows: 5, minNewSpeakerSeconds: 0.4 },
-  { belowMs: 1750, hopSamples: 6400, mergedWindows: 3, minNewSpeakerSeconds: 0.7 },
+  { belowMs: 1750, hopSamples: 8000, mergedWindows: 3, minNewSpeakerSeconds: 0.7 },
   { belowMs: Number.POSITIVE_INFINITY, hopSamples: 9600, mergedWindows: 3, minNewSpeakerSeconds: 0.7 },
 ] as const;
 /** Below this latency no local speaker is held back. */
@@ -78,12 +78,9 @@ export const LIVE = {
   minVoiceSeconds: 0.2,
   /** A block is used for a speaker if at least this share of its frames is the speaker's. */
   minBlockShare: 0.8,
-  /**
-   * Left and right context of the frames that a run of the trunk adds. The receptive field of embedder-v5 is about two
-   * seconds to either side; the nearest frames count most.
-   */
-  trunkLeadFrames: 100,
-  trunkLagFrames: 20,
+  /** Left and right context of the frames that a run of the trunk adds, frames of the filterbank. */
+  trunkLeadFrames: 30,
+  trunkLagFrames: 10,
   /** Number of past frames for the mean and floor of the features. */
   normalisationFrames: 1000,
 
@@ -94,9 +91,8 @@ export const LIVE = {
   /** Times of the first clusterings, and the interval after the last of them. */
   reclusterSeconds: [6, 10, 14, 20, 26, 32, 40, 50, 60],
   reclusterEverySeconds: 10,
-  /** As for recordings, but for fewer speakers: an extra speaker is sent at once. */
+  /** First cut of the clustering's tree. Higher than for recordings, for fewer speakers: an extra one is sent at once. */
   initialThreshold: 0.7,
-  speakerRegularisation: 2,
 
   /** Resegmentation: length of the embedded speech, weight (0 none, 1 all) and temperature of the softmax. */
   revisionSeconds: 1.5,

@@ -11,12 +11,7 @@ import { fakePorts, recording } from '../../test/helpers/fake-models.ts';
 import { turnsOf } from '../../test/helpers/live-turns.ts';
 import { rememberingModels } from '../../test/helpers/remembered-models.ts';
 import { errorRate } from '../../test/helpers/score.ts';
-import {
-  conversationSamples,
-  conversationTurns,
-  noisyConversationSamples,
-  voiceSample,
-} from '../../test/helpers/voices.ts';
+import { conversationSamples, conversationTurns, quickExchange, voiceSample } from '../../test/helpers/voices.ts';
 import { assemble } from '../diarization/assemble.ts';
 import type { SpeakerVoice } from '../diarization/diarization.ts';
 import type { SegmentationInfo } from '../diarization/model-ports.ts';
@@ -122,12 +117,17 @@ describe('a live session on a conversation of three', () => {
     const next = random(3);
     const swap = (session: LiveSession) =>
       next() < 0.03 ? restoreLiveSession(engine, session.snapshot().slice()) : session;
-    // At this latency and with noise, decisions rest on little speech.
+    // At this latency and with short turns, decisions rest on little speech.
     const settings = { ...SETTINGS, latencyMs: 300 };
-    const noisy = await noisyConversationSamples(SECONDS);
+    const quick = await quickExchange();
     const unchanged = (session: LiveSession) => session;
-    const plain = await stream(createLiveSession(engine, settings), () => FRAME, unchanged, noisy);
-    const sent = await stream(createLiveSession(engine, { ...settings, corrections: true }), () => FRAME, swap, noisy);
+    const plain = await stream(createLiveSession(engine, settings), () => FRAME, unchanged, quick.samples);
+    const sent = await stream(
+      createLiveSession(engine, { ...settings, corrections: true }),
+      () => FRAME,
+      swap,
+      quick.samples,
+    );
     expect(plain.every(isTurnEvent)).toBe(true);
     expect(sent.filter(isTurnEvent)).toEqual(plain);
     const changes = sent.flatMap((event) => (event.kind === 'correction' ? event.changes : []));
@@ -135,11 +135,11 @@ describe('a live session on a conversation of three', () => {
     for (const { startSeconds, endSeconds, from, to } of changes) {
       expect(from).not.toBe(to);
       expect(startSeconds).toBeLessThan(endSeconds);
-      expect(endSeconds).toBeLessThanOrEqual(samples.length / 16_000);
+      expect(endSeconds).toBeLessThanOrEqual(quick.samples.length / 16_000);
     }
     const error = (received: readonly LiveEvent[]) =>
       errorRate(
-        truth,
+        quick.turns,
         collectTurns<number>(received).map((turn) => ({ ...turn, speaker: `SPEAKER_${turn.speaker}` })),
       );
     expect(error(sent)).toBeLessThan(error(plain));

@@ -85,7 +85,7 @@ export class Ring {
 /** Filterbank frames at 16 kHz: every 10 ms, 25 ms long. */
 const FBANK_SHIFT_SAMPLES = 160;
 const FBANK_SIZE_SAMPLES = 400;
-/** Trunk frames whose statistics form a block: 0.2 s of a trunk with 25 frames per second. */
+/** Trunk frames whose statistics form a block: a tenth of a second with 50 trunk frames a second. */
 const FRAMES_PER_BLOCK = 5;
 const VARIANCE_FLOOR = 1e-5;
 
@@ -99,8 +99,8 @@ export interface StreamBufferState {
 }
 
 /**
- * The last seconds of a stream as samples, filterbank features, and sums of the embedding trunk's frames in blocks of
- * 0.2 s, each computed once. Mean and deviation of any set of blocks follow from their sums. Features are normalised
+ * The last seconds of a stream as samples, filterbank features, and sums of the embedding trunk's frames in blocks,
+ * each computed once. Mean and deviation of any set of blocks follow from their sums. Features are normalised
  * over up to ten seconds of past.
  */
 export class StreamBuffer {

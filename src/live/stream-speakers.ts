@@ -149,8 +149,7 @@ export class Speakers {
   ) {
     this.#shift = new Float32Array(engine.embedding.info.dimension);
     const { clustering } = withTuning(settingsOf('precision-2'), engine.embedding.info.tuned);
-    const { initialThreshold, speakerRegularisation } = LIVE;
-    this.#parameters = { ...clustering, initialThreshold, speakerRegularisation };
+    this.#parameters = { ...clustering, initialThreshold: LIVE.initialThreshold };
   }
 
   get labels(): number {

@@ -4,7 +4,7 @@ import { MAX_SENT_BYTES } from '../../../src/jobs/live-ports.ts';
 import { encodeVoiceprint } from '../../../src/voiceprint/voiceprint.ts';
 import { type Answer, type ContractService, startContractService } from '../../contract/service.ts';
 import { connect, END_OF_STREAM, frameOf, framesOf, type LiveClient, turnFaults } from '../../helpers/live-client.ts';
-import { conversationSamples, noisyConversationSamples } from '../../helpers/voices.ts';
+import { conversationSamples, quickExchange } from '../../helpers/voices.ts';
 
 const MIB = 1024 * 1024;
 const IDLE_SECONDS = 25;
@@ -279,7 +279,7 @@ describe('a stream of speech', () => {
   it('sends corrections when requested, with the same starts and ends', {
     timeout: 120_000,
   }, async () => {
-    const frames = framesOf(await noisyConversationSamples(30));
+    const frames = framesOf((await quickExchange()).samples);
     const eventsOf = async (options: object) => {
       const stream = await open({ latency: 300, ...options });
       // In real time, because a slow machine refuses a stream that is ahead of it.
