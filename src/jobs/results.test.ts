@@ -50,10 +50,9 @@ it('warns of channels that cancel each other out, but not of quiet recordings', 
 
 const world = useJobs();
 /** Both sides of a call, each longer than a shard. */
-const LEFT = recording(Array.from({ length: 31 }, (_, i) => [[1 + (i % 2)], 10] as [number[], number]));
-const RIGHT = recording(
-  Array.from({ length: 32 }, (_, i) => [[3 + (i % 2)], i === 0 || i === 31 ? 5 : 10] as [number[], number]),
-);
+const sideOf = (first: number) =>
+  recording(Array.from({ length: 62 }, (_, turn) => [[first + (turn % 2)], 5] as [number[], number]));
+const [LEFT, RIGHT] = [sideOf(1), sideOf(3)];
 
 const interleaved = (...channels: readonly Float32Array[]) =>
   Float32Array.from({ length: channels.length * channels[0].length }, (_, i) => {

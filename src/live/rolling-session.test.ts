@@ -94,7 +94,7 @@ describe('a live session on a conversation of three', () => {
     const known = late.filter(({ timestampSeconds: t }) =>
       truth.some(({ speaker, start, end }) => speaker !== 'carl' && start - 1 <= t && t <= end),
     );
-    expect(named.length).toBeGreaterThan(0.5 * known.length);
+    expect(named.length).toBeGreaterThanOrEqual(0.5 * known.length);
   }, 60_000);
 
   it('names each known voice in its first start', async () => {

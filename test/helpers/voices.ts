@@ -49,7 +49,7 @@ async function speechOf(speaker: string): Promise<Float32Array> {
 }
 
 /**
- * Three people who take turns of 1 s, and after 12 s of 2.5 s: at low latency some of the first labels are wrong, and
+ * Three people who take turns of 0.6 s, and after 12 s of 2.5 s: at low latency some of the first labels are wrong, and
  * corrected later.
  */
 export async function quickExchange(): Promise<{ readonly samples: Float32Array; readonly turns: readonly Turn[] }> {
@@ -60,7 +60,7 @@ export async function quickExchange(): Promise<{ readonly samples: Float32Array;
   const turns: Turn[] = [];
   for (let at = 0; at < samples.length; ) {
     const next = turns.length % speakers.length;
-    const length = (at < 12 * SAMPLE_RATE_HZ ? 1 : 2.5) * SAMPLE_RATE_HZ;
+    const length = (at < 12 * SAMPLE_RATE_HZ ? 0.6 : 2.5) * SAMPLE_RATE_HZ;
     samples.set(voices[next].subarray(used[next], used[next] + length), at);
     turns.push({ speaker: speakers[next], start: at / SAMPLE_RATE_HZ, end: (at + length) / SAMPLE_RATE_HZ });
     used[next] += length;
