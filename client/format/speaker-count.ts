@@ -1,7 +1,7 @@
 import type { SpeakerCount } from '../sdk/types.ts';
 
 /** Alternatives below this confidence are not worth a reader's time. */
-const MIN_SHOWN_CONFIDENCE = 10;
+const MIN_SHOWN_CONFIDENCE = 15;
 
 /** `3 speakers`, or `1 speaker, perhaps 2`. */
 export function speakerCountText({ estimate, alternatives }: SpeakerCount): string {

@@ -11,7 +11,8 @@ export interface SpeakerCount {
 
 /**
  * Log-odds of fewer and of more speakers against the number found, by the margins of the count: a logistic regression
- * on 293 labelled and generated recordings (`training/calibration/counts.py`), checked on sets that were left out.
+ * on 293 labelled and generated recordings, checked on sets that were left out
+ * (`training/experiments/clustering-of-v6.md`; `training/calibration/counts.py` fits it again).
  */
 const FEWER = { offset: 0.8, perStep: -1.05 };
 const MORE = { offset: -0.1, perStep: -0.55 };
