@@ -59,7 +59,7 @@ describe('npm run identify', () => {
   it('applies the threshold of diarize', async () => {
     const adam = ['--voiceprint', `Adam=${file('adam.wav')}`];
     expect((await run('diarize', file('beth.wav'), ...adam)).stdout).toContain('Adam');
-    const withThreshold = await run('diarize', file('beth.wav'), ...adam, '--threshold', '50');
+    const withThreshold = await run('diarize', file('beth.wav'), ...adam, '--threshold', '90');
     expect(withThreshold.code).toBe(0);
     expect(withThreshold.stdout).toContain('SPEAKER_00');
     expect(withThreshold.stdout).not.toContain('Adam');
@@ -91,7 +91,7 @@ describe('npm run identify', () => {
     [['identify', 'FILE', '--voiceprint', 'a=FILE', '--voiceprint', 'a=FILE'], /twice/],
     [['identify', 'FILE', '--voiceprint', 'a=FILE', '--threshold', '101'], /0 to 100/],
     [['diarize', 'FILE', '--voiceprint', 'a=FILE', '--threshold', '-1'], /0 to 100/],
-    [['diarize', 'FILE', '--threshold', '50'], /--threshold needs a --voiceprint/],
+    [['diarize', 'FILE', '--threshold', '90'], /--threshold needs a --voiceprint/],
     [['diarize', 'FILE', '--voiceprint', ' =FILE'], /is blank/],
     [['live', 'FILE', '--voiceprint', ' =FILE'], /is blank/],
     [['identify', 'FILE', '--voiceprint', 'Speaker_1=FILE'], /must not begin with SPEAKER_/],

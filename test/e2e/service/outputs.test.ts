@@ -102,9 +102,10 @@ describe('the output of a diarize job', () => {
     for (const score of Object.values(output.speakerProbability.score)) expect(score).toHaveLength(frames);
   });
 
-  it('contains only diarization by default, equal in repeated jobs', async () => {
+  it('contains only turns and their count by default, equal in repeated jobs', async () => {
     const [first, second] = [await run({ url: 'media://conversation' }), await run({ url: 'media://conversation' })];
-    expect(Object.keys(first.output)).toEqual(['diarization']);
+    expect(Object.keys(first.output)).toEqual(['diarization', 'speakerCount']);
+    expect(first.output.speakerCount).toMatchObject({ estimate: 3, confidence: expect.any(Number) });
     expect(JSON.stringify(second.output)).toBe(JSON.stringify(first.output));
     const turns = (full.output.diarization as Turn[]).map(({ speaker, start, end }) => ({ speaker, start, end }));
     expect(first.output.diarization).toEqual(turns);
@@ -115,7 +116,7 @@ describe('the output of a diarize job', () => {
     async (numSpeakers) => {
       const { output } = await run({ url: 'media://conversation', numSpeakers });
       expect(new Set((output.diarization as Turn[]).map(({ speaker }) => speaker)).size).toBe(numSpeakers);
-      expect(output.warning).toBeUndefined();
+      expect([output.warning, output.speakerCount]).toEqual([undefined, undefined]);
     },
     180_000,
   );
