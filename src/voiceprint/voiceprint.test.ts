@@ -6,7 +6,7 @@ import { decodeVoiceprint, encodeVoiceprint } from './voiceprint.ts';
 const voice = (dimension = 192, seed = 1): SpeakerVoice => {
   const values = Float32Array.from({ length: dimension }, (_, d) => Math.sin(seed * 12.9898 * (d + 1)));
   const length = Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
-  return { embeddingId: 'embedder-v5', embedding: values.map((value) => value / length), secondsAlone: 12.34 };
+  return { embeddingId: 'embedder-v6', embedding: values.map((value) => value / length), secondsAlone: 12.34 };
 };
 const faultOf = (text: string) => {
   const decoded = decodeVoiceprint(text);
@@ -18,7 +18,7 @@ describe('a voiceprint', () => {
   it('keeps embedder, seconds of speech and embedding', () => {
     const original = voice();
     const decoded = decodeVoiceprint(encodeVoiceprint(original));
-    expect(decoded.ok && decoded.value).toMatchObject({ embeddingId: 'embedder-v5', secondsAlone: 12.34 });
+    expect(decoded.ok && decoded.value).toMatchObject({ embeddingId: 'embedder-v6', secondsAlone: 12.34 });
     const { embedding } = (decoded as { value: SpeakerVoice }).value;
     const cosine = embedding.reduce((sum, value, d) => sum + value * original.embedding[d], 0);
     expect(cosine).toBeGreaterThan(1 - 1e-6);

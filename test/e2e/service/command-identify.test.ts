@@ -91,7 +91,7 @@ describe('npm run identify', () => {
     [['identify', 'FILE', '--voiceprint', 'a=FILE', '--voiceprint', 'a=FILE'], /twice/],
     [['identify', 'FILE', '--voiceprint', 'a=FILE', '--threshold', '101'], /0 to 100/],
     [['diarize', 'FILE', '--voiceprint', 'a=FILE', '--threshold', '-1'], /0 to 100/],
-    [['diarize', 'FILE', '--threshold', '90'], /--threshold needs a --voiceprint/],
+    [['diarize', 'FILE', '--threshold', '50'], /--threshold needs a --voiceprint/],
     [['diarize', 'FILE', '--voiceprint', ' =FILE'], /is blank/],
     [['live', 'FILE', '--voiceprint', ' =FILE'], /is blank/],
     [['identify', 'FILE', '--voiceprint', 'Speaker_1=FILE'], /must not begin with SPEAKER_/],
