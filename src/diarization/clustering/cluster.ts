@@ -110,7 +110,7 @@ export async function findSpeakers(
   windowSeconds: WindowSeconds,
   { pause = async () => undefined, plda, subsegments, countMargins = false }: FindOptions = {},
 ): Promise<ClusterModel> {
-  // If nobody ever speaks alone, overlapped speech is used.
+  // Without single-speaker speech, overlapped speech is used.
   const isAllOverlap = given.cleanSeconds.every((clean) => clean === 0);
   const speakers = isAllOverlap ? { ...given, cleanSeconds: given.activeSeconds } : given;
   const weights = Float64Array.from(speakers.cleanSeconds, (seconds) => seconds + MIN_ITEM_SECONDS);
