@@ -20,7 +20,7 @@ static int16_t chunk_columns[CHUNK * HIDDEN] ALIGNED;
 static float cells[UNITS] ALIGNED;
 static const int16_t initial_hidden[UNITS] ALIGNED;
 
-/* Within 1.2e-6, and never above 1: a rational minimax approximation for |x| <= 7, where it is flat afterwards. */
+/* Within 1.2e-6, and never above 1: a rational minimax approximation for |x| <= 7, clamped beyond that. */
 INLINE Vector hyperbolic_tangent(Vector x) {
   x = clamp(x, splat(-7.0f), splat(7.0f));
   Vector t = multiply(x, x);
