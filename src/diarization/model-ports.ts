@@ -67,6 +67,12 @@ export interface TrunkOutput {
   readonly channels: number;
 }
 
+/** The next frames of a stream. */
+export interface StreamedTrunkOutput extends TrunkOutput {
+  /** For the next run. */
+  readonly state: Uint8Array;
+}
+
 /** Speaker embedding in two halves (trunk once per stretch, head per mask) or whole (per mask). */
 export type EmbeddingPort =
   | {
@@ -74,6 +80,13 @@ export type EmbeddingPort =
       readonly info: EmbeddingInfo;
       /** mean-normalised filterbank [frames, 80] → trunk output; the caller owns it and may detach its buffers */
       trunk(feats: Float32Array, frames: number): Promise<TrunkOutput>;
+      /**
+       * The next frames of a stream from its features [frames, 80] since the last run, at most 992. The last four
+       * frames are left to the next run, which has the audio after them.
+       *
+       * @param state of the last run; undefined at the start of the stream
+       */
+      continueTrunk(feats: Float32Array, frames: number, state: Uint8Array | undefined): Promise<StreamedTrunkOutput>;
       /** pooled [batch, 2 * channels] → embeddings [batch, dimension], not normalised */
       head(pooled: Float32Array, batch: number): Promise<Float32Array>;
     }

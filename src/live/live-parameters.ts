@@ -78,9 +78,6 @@ export const LIVE = {
   minVoiceSeconds: 0.2,
   /** A block is used for a speaker if at least this share of its frames is the speaker's. */
   minBlockShare: 0.8,
-  /** Left and right context of the frames that a run of the trunk adds, frames of the filterbank. */
-  trunkLeadFrames: 30,
-  trunkLagFrames: 10,
   /** Number of past frames for the mean and floor of the features. */
   normalisationFrames: 1000,
 

@@ -16,7 +16,7 @@ import { inOrder, SentActivity, type SentActivityState, Turns, type TurnsState }
  * Version of the snapshot's layout: length of the JSON text (uint32, little-endian), the JSON text in UTF-8, then the
  * numbers of all typed arrays. The text has the type and length of each array in its place: `{"$": "f32", "n": 192}`.
  */
-const VERSION = 8;
+const VERSION = 9;
 const TYPES = { f32: Float32Array, i32: Int32Array, u8: Uint8Array, i8: Int8Array } as const;
 type TypeName = keyof typeof TYPES;
 type Numbers = Float32Array | Int32Array | Uint8Array | Int8Array;

@@ -89,12 +89,14 @@ const FBANK_SIZE_SAMPLES = 400;
 const FRAMES_PER_BLOCK = 5;
 const VARIANCE_FLOOR = 1e-5;
 
-/** Content of a `StreamBuffer`, as stored in a snapshot: `early` is `#provisional`. */
+/** Content of a `StreamBuffer`, as stored in a snapshot: `frames` is `#rest`, `trunk` is `#trunkState`. */
 export interface StreamBufferState {
   readonly samples: { readonly start: number; readonly rows: Float32Array };
   readonly feats: { readonly start: number; readonly rows: Float32Array };
   readonly blocks: { readonly start: number; readonly rows: Float32Array } | undefined;
-  readonly early: readonly Float32Array[];
+  readonly frames: Float32Array;
+  readonly trunk: Uint8Array | undefined;
+  readonly trunkEnd: number;
   readonly channels: number;
 }
 
@@ -108,8 +110,11 @@ export class StreamBuffer {
   readonly #feats = new Ring(BANDS, LIVE.normalisationFrames + 200);
   /** One row per block: sums of the values and of their squares, [2, channels]. */
   #blocks: Ring | undefined;
-  /** Rows of the following blocks, computed before their right context was complete. */
-  #provisional: Float32Array[] = [];
+  /** Frames of the trunk after the last block, [less than a block, channels]. */
+  #rest: Float32Array = new Float32Array(0);
+  #trunkState: Uint8Array | undefined;
+  /** Number of features that the trunk has got. */
+  #trunkEnd = 0;
 
   constructor(
     private readonly engine: Pick<LiveEngine, 'embedding' | 'filterbank'>,
@@ -132,7 +137,7 @@ export class StreamBuffer {
   /** Blocks from which an embedding can be taken: [from, to). */
   get blocks(): { readonly from: number; readonly to: number } {
     if (this.engine.embedding.form === 'split') {
-      return { from: this.#blocks?.start ?? 0, to: (this.#blocks?.end ?? 0) + this.#provisional.length };
+      return { from: this.#blocks?.start ?? 0, to: this.#blocks?.end ?? 0 };
     }
     const perBlock = this.blockSamples / FBANK_SHIFT_SAMPLES;
     return { from: Math.ceil(this.#feats.start / perBlock), to: Math.floor(this.#feats.end / perBlock) };
@@ -159,28 +164,22 @@ export class StreamBuffer {
     return out;
   }
 
-  /**
-   * Runs the trunk over the audio since the last call. The last frames run again in the next call, with their full
-   * context.
-   */
+  /** Runs the trunk over the audio since the last call. */
   async runTrunk(): Promise<void> {
     const { embedding } = this.engine;
-    if (embedding.form !== 'split') return;
-    const stride = embedding.info.frameStride;
-    const perBlock = FRAMES_PER_BLOCK * stride;
-    const done = (this.#blocks?.end ?? 0) * perBlock;
-    const until = Math.floor((this.#feats.end - LIVE.trunkLagFrames) / perBlock) * perBlock;
-    if (until <= done) return;
-    const lead = Math.ceil(LIVE.trunkLeadFrames / stride) * stride;
-    const first = Math.max(0, Math.ceil(this.#feats.start / stride) * stride, done - lead);
-    const output = await embedding.trunk(this.#normalised(first), this.#feats.end - first);
+    const end = this.#feats.end;
+    if (embedding.form !== 'split' || end === this.#trunkEnd) return;
+    const feats = this.#normalised(this.#trunkEnd);
+    const output = await embedding.continueTrunk(feats, end - this.#trunkEnd, this.#trunkState);
     const { channels } = output;
+    this.#trunkState = output.state;
+    this.#trunkEnd = end;
     this.#blocks ??= this.#emptyBlocks(channels);
-    this.#provisional = [];
-    const row = (frame: number) => sumsOf(output.frames, frame * channels, channels);
-    let frame = (done - first) / stride;
-    for (; frame < (until - first) / stride; frame += FRAMES_PER_BLOCK) this.#blocks.push(row(frame));
-    for (; frame + FRAMES_PER_BLOCK <= output.frameCount; frame += FRAMES_PER_BLOCK) this.#provisional.push(row(frame));
+    const frames = concatenated(Float32Array, [this.#rest, output.frames]);
+    const blockLength = FRAMES_PER_BLOCK * channels;
+    let at = 0;
+    for (; at + blockLength <= frames.length; at += blockLength) this.#blocks.push(sumsOf(frames, at, channels));
+    this.#rest = frames.slice(at);
   }
 
   #emptyBlocks(channels: number): Ring {
@@ -216,7 +215,7 @@ export class StreamBuffer {
     const channels = this.#blocks!.width / 2;
     const sums = new Float64Array(2 * channels);
     for (const block of blocks) {
-      const row = this.#provisional[block - this.#blocks!.end] ?? this.#blocks!.view(block, block + 1);
+      const row = this.#blocks!.view(block, block + 1);
       for (let i = 0; i < sums.length; i++) sums[i] += row[i];
     }
     const pooled = new Float32Array(2 * channels);
@@ -242,16 +241,20 @@ export class StreamBuffer {
       samples: this.#samples.save(),
       feats: this.#feats.save(),
       blocks: this.#blocks?.save(),
-      early: this.#provisional,
+      frames: this.#rest,
+      trunk: this.#trunkState,
+      trunkEnd: this.#trunkEnd,
       channels: (this.#blocks?.width ?? 0) / 2,
     };
   }
 
-  restore({ samples, feats, blocks, early, channels }: StreamBufferState): void {
+  restore({ samples, feats, blocks, frames, trunk, trunkEnd, channels }: StreamBufferState): void {
     this.#samples.restore(samples);
     this.#feats.restore(feats);
     if (!blocks) return;
-    this.#provisional = [...early];
+    this.#rest = frames;
+    this.#trunkState = trunk;
+    this.#trunkEnd = trunkEnd;
     this.#blocks = this.#emptyBlocks(channels);
     this.#blocks.restore(blocks);
   }

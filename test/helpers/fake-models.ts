@@ -1,4 +1,5 @@
-import type { PoolingPort, SegmentationInfo } from '../../src/diarization/model-ports.ts';
+import { concatenated } from '../../src/audio/memory.ts';
+import type { PoolingPort, SegmentationInfo, TrunkOutput } from '../../src/diarization/model-ports.ts';
 import { buildPowerset } from '../../src/diarization/segmenter.ts';
 import type { AnalysisPorts } from '../../src/diarization/shard.ts';
 
@@ -27,6 +28,16 @@ function speakersAt(sample: number): number[] {
   const code = Math.round(Math.abs(sample) * 100);
   if (code === 0) return [];
   return code < 10 ? [code] : [Math.floor(code / 10), code % 10];
+}
+
+/** The first values of every second feature frame. */
+function fakeTrunk(feats: Float32Array, frames: number): TrunkOutput {
+  const frameCount = Math.ceil(frames / 2);
+  const out = new Float32Array(frameCount * CHANNELS);
+  for (let frame = 0; frame < frameCount; frame++) {
+    out.set(feats.subarray(2 * frame * BANDS, 2 * frame * BANDS + CHANNELS), frame * CHANNELS);
+  }
+  return { frames: out, frameCount, channels: CHANNELS };
 }
 
 export function fakePorts(onRun: (stage: 'segmentation' | 'trunk') => void = () => undefined): AnalysisPorts {
@@ -75,12 +86,14 @@ export function fakePorts(onRun: (stage: 'segmentation' | 'trunk') => void = () 
       info: { id: 'fake-embedder', dimension: CHANNELS, frameStride: 2, stretchSamples: 160000, tuned: {} },
       async trunk(feats, frames) {
         onRun('trunk');
-        const frameCount = Math.ceil(frames / 2);
-        const out = new Float32Array(frameCount * CHANNELS);
-        for (let frame = 0; frame < frameCount; frame++) {
-          out.set(feats.subarray(2 * frame * BANDS, 2 * frame * BANDS + CHANNELS), frame * CHANNELS);
-        }
-        return { frames: out, frameCount, channels: CHANNELS };
+        return fakeTrunk(feats, frames);
+      },
+      async continueTrunk(feats, frames, state) {
+        onRun('trunk');
+        const pending = new Float32Array(state?.slice().buffer ?? new ArrayBuffer(0));
+        const all = concatenated(Float32Array, [pending, feats.subarray(0, frames * BANDS)]);
+        const whole = 2 * Math.floor(Math.max(0, all.length / BANDS - 8) / 2);
+        return { ...fakeTrunk(all, whole), state: new Uint8Array(all.slice(whole * BANDS).buffer) };
       },
       async head(pooled, batch) {
         const out = new Float32Array(batch * CHANNELS);

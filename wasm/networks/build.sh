@@ -36,5 +36,5 @@ build() {
   ls -l "$out/$name.wasm"
 }
 
-build campplus 310 campplus front_end winograd dense
+build campplus 320 campplus front_end winograd dense
 build segmentation 140 segmentation sincnet lstm classifier

@@ -4,13 +4,17 @@
  * The caller checks the size of the weights and writes them once. For each stretch it writes features, calls start, and
  * calls step until it returns 0. A step takes at most a tenth of the time. Between two steps the caller may do other
  * work, but not start another stretch.
+ *
+ * A stream is computed in runs. For each the caller writes the stream's state (zeros for a new stream) and the features
+ * since the last run, and calls resume in place of start. Afterwards it reads the result and the state.
  */
 #include "campplus.h"
 #include "weights.h"
 
-#define LAYERS 52
 #define DENSE_LAYERS_PER_STEP 8
 #define FRONT_END_PAIRS_PER_STEP 130
+/* Frames at the end of a stream's run that need the audio after them. */
+#define REPEATED 4
 #define WEIGHT_CAPACITY 14700000
 
 static const int block_layers[BLOCKS] = {12, 24, 16}, block_dilation[BLOCKS] = {1, 2, 2};
@@ -26,7 +30,9 @@ static const DenseLayerWeights *layer_weights[LAYERS];
 static NormalisedLinear layer_linear[LAYERS], transit_linear[BLOCKS];
 
 static enum { FRONT_END, STEM, DENSE, DONE } stage = DONE;
-static int frames, block, layer, layers_of_block;
+static StreamState stream_state ALIGNED;
+/* Frames of the run, those of them that the next run of the stream does not compute again, and the next layer. */
+static int frames, new_frames, block, layer, layers_of_block;
 
 /* Gain, offset and rows of a product; its scales are elsewhere. */
 static NormalisedLinear take_linear(Reader *reader, int channels, int outputs) {
@@ -66,13 +72,37 @@ EXPORT(input) float *input(void) { return features; }
 EXPORT(result) const float *result(void) { return output; }
 EXPORT(input_capacity) int input_capacity(void) { return MAX_FEATURE_FRAMES; }
 
-/* Starts a stretch of `feature_frames` frames at `input`. Returns the number of frames that `result` will have. */
-EXPORT(start) int start(int feature_frames) {
-  if (feature_frames < 1 || feature_frames > MAX_FEATURE_FRAMES) return 0;
-  frames = (feature_frames + 1) / 2;
+EXPORT(state) StreamState *state(void) { return &stream_state; }
+EXPORT(state_size) int state_size(void) { return sizeof stream_state; }
+
+/* Starts a run on features after those of the state. */
+static void begin(int feature_frames) {
+  const int first = stream_state.frames;
+  frames = (stream_state.front_end.feature_frames + feature_frames + 1) / 2 - first;
+  front_end_start(&stream_state.front_end, features, feature_frames, 2 * first, front_end_weights);
   block = layer = layers_of_block = 0;
   stage = FRONT_END;
-  front_end_start(features, feature_frames, front_end_weights);
+}
+
+/*
+ * Starts a run of a stream: `feature_frames` features at `input`, after those of `state`. Returns the number of frames
+ * that `result` will have, perhaps 0; -1 if that many features are not possible. The last REPEATED frames would be
+ * computed without the audio after them: the next run returns them.
+ */
+EXPORT(resume) int resume(int feature_frames) {
+  if (feature_frames < 1 || feature_frames > MAX_FEATURE_FRAMES - 2 * REPEATED) return -1;
+  begin(feature_frames);
+  new_frames = frames > REPEATED ? frames - REPEATED : 0;
+  stream_state.frames += new_frames;
+  return new_frames;
+}
+
+/* Starts a stretch of `feature_frames` frames at `input`. Returns the number of frames that `result` will have, or -1. */
+EXPORT(start) int start(int feature_frames) {
+  if (feature_frames < 1 || feature_frames > MAX_FEATURE_FRAMES) return -1;
+  __builtin_memset(&stream_state, 0, sizeof stream_state);
+  begin(feature_frames);
+  new_frames = 0;
   return frames;
 }
 
@@ -81,7 +111,8 @@ static void dense_step(void) {
   int16_t *rows = activations[block % 2];
   if (layers_of_block < block_layers[block]) {
     for (int i = 0; i < DENSE_LAYERS_PER_STEP && layers_of_block < block_layers[block]; i++, layer++, layers_of_block++)
-      dense_layer(layer_weights[layer], &layer_linear[layer], block_dilation[block], frames, rows);
+      dense_layer(layer_weights[layer], &layer_linear[layer], stream_state.bottlenecks[layer], block_dilation[block],
+                  frames, new_frames, rows);
   } else if (block < BLOCKS - 1) {
     transit(&transit_linear[block], rows, frames, activations[(block + 1) % 2]);
     block++;

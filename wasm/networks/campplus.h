@@ -27,6 +27,7 @@
 
 /* Dense blocks */
 #define BLOCKS 3
+#define LAYERS 52
 #define STEM_CHANNELS 128
 #define STEM_TAPS 5
 #define MAX_CHANNELS 1024
@@ -36,6 +37,8 @@
 #define TAPS 3
 #define CONTEXT_CHANNELS 64
 #define SEGMENT_FRAMES 100
+/* Frames of the bottleneck on each side of a frame, for the largest dilation. */
+#define BOTTLENECK_PAD 2
 
 typedef struct {
   float scale[MAP_CHANNELS], offset[MAP_CHANNELS];
@@ -106,15 +109,42 @@ typedef struct {
   const float *scale, *bias;
 } NormalisedLinear;
 
-/* front_end.c: features [frames, 80] -> [frames, 10 bands, 32], after STEM_PAD frames of zeros. */
+/* What a run needs of the audio before it: zeros at the start of a stretch or a stream. Frames count from there. */
+#define RING_FRAMES 8
+#define RING_VALUES(bands) (RING_FRAMES * ((bands) + 2) * MAP_CHANNELS)
+#define FEATURE_ROW (BANDS + 2)
+/* Features before the next one that the first convolution may read. */
+#define KEPT_FEATURES 3
+
+typedef struct {
+  int16_t maps_80[1][RING_VALUES(80)], maps_40[5][RING_VALUES(40)], maps_20[5][RING_VALUES(20)];
+} Rings;
+
+typedef struct {
+  Rings rings;
+  int16_t features[KEPT_FEATURES * FEATURE_ROW];
+  int feature_frames, steps;
+} FrontEndState;
+
+typedef struct {
+  FrontEndState front_end;
+  /* The last frames of each layer's bottleneck. */
+  int16_t bottlenecks[LAYERS][BOTTLENECK_PAD * BOTTLENECK];
+  /* Frames that are not computed again. */
+  int frames;
+} StreamState;
+
+/* front_end.c: features [frames, 80] -> [frames, 10 bands, 32], from frame `first` - STEM_PAD on. */
 extern int16_t front_end_output[];
-void front_end_start(const float *features, int frames, const FrontEndWeights *weights);
+void front_end_start(FrontEndState *state, const float *features, int frames, int first,
+                     const FrontEndWeights *weights);
 int front_end_step(int pairs);
 
 /* winograd.c */
 typedef struct {
   int16_t *frames;          /* [mask + 1][pad + bands + pad][32] */
-  int bands, pad, mask;     /* the frame with index t is at t & mask */
+  int bands, pad, mask;     /* frame t is at (t - first) & mask */
+  int first;
 } Map;
 
 int16_t *map_frame(const Map *map, int frame);
@@ -125,8 +155,8 @@ void residual_convolution(const SquareConvolution *weights, const Map *in, const
 
 /* dense.c; activations [frames, MAX_CHANNELS] in 16 bits */
 void stem(const StemWeights *weights, int frames, int16_t *out);
-void dense_layer(const DenseLayerWeights *weights, const NormalisedLinear *linear, int dilation, int frames,
-                 int16_t *activations);
+void dense_layer(const DenseLayerWeights *weights, const NormalisedLinear *linear, int16_t *frames_before, int dilation,
+                 int frames, int new_frames, int16_t *activations);
 void transit(const NormalisedLinear *linear, const int16_t *activations, int frames, int16_t *out);
 void last_transit(const NormalisedLinear *linear, const int16_t *activations, int frames, float *out);
 

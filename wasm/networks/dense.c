@@ -11,13 +11,11 @@
 
 #define CHUNK 48
 #define COLUMNS 4
-/* Frames of zeros on each side of the bottleneck, for the largest dilation. */
-#define BOTTLENECK_PAD 2
 #define MAX_SEGMENTS ((MAX_FRAMES + SEGMENT_FRAMES - 1) / SEGMENT_FRAMES)
 
 /* [CHUNK / 4][channels / 2][4 frames][2] */
 static int16_t normalised[CHUNK * MAX_CHANNELS] ALIGNED;
-/* Frames are computed in groups of four: there may be three too many. */
+/* With the frames before and after those of the run. Computed in groups of four: there may be three too many. */
 static int16_t bottleneck[(MAX_FRAMES + 2 * BOTTLENECK_PAD + COLUMNS) * BOTTLENECK] ALIGNED;
 static float gates[MAX_SEGMENTS][GROWTH] ALIGNED;
 
@@ -143,7 +141,10 @@ static HOT void compute_gate(const DenseLayerWeights *weights, const float *cont
   for (int i = 0; i < GROWTH; i++) gate[i] = 1 / (1 + expf(-logits[i]));
 }
 
-/* Gates of all segments. A context is the mean of all frames plus that of the segment's up to 100 frames. */
+/*
+ * Gates of all segments. A context is the mean of all frames plus that of the segment's up to 100 frames. Frames before
+ * the run do not count: with those of another speaker, voices of a stream would sound more alike.
+ */
 static void compute_gates(const DenseLayerWeights *weights, int frames) {
   static float sums[MAX_SEGMENTS][BOTTLENECK] ALIGNED;
   float total[BOTTLENECK] = {0}, context[BOTTLENECK];
@@ -181,9 +182,14 @@ static HOT void local_rows(const int16_t *rows, const float *scale, int dilation
   }
 }
 
-/* Appends GROWTH channels to the rows of `activations`, from the `linear->channels` channels before them. */
-void dense_layer(const DenseLayerWeights *weights, const NormalisedLinear *linear, int dilation, int frames,
-                 int16_t *activations) {
+/*
+ * Appends GROWTH channels to the rows of `activations`, from the `linear->channels` channels before them.
+ * `frames_before` has the bottleneck before the first frame; afterwards that before frame `new_frames`.
+ */
+void dense_layer(const DenseLayerWeights *weights, const NormalisedLinear *linear, int16_t *frames_before, int dilation,
+                 int frames, int new_frames, int16_t *activations) {
+  const unsigned kept_bytes = BOTTLENECK_PAD * BOTTLENECK * sizeof *bottleneck;
+  __builtin_memcpy(bottleneck, frames_before, kept_bytes);
   for (int from = 0; from < frames; from += CHUNK) {
     const int count = frames - from < CHUNK ? frames - from : CHUNK;
     normalise(linear, activations + from * MAX_CHANNELS, count);
@@ -202,6 +208,7 @@ void dense_layer(const DenseLayerWeights *weights, const NormalisedLinear *linea
                  left < SEGMENT_FRAMES ? left : SEGMENT_FRAMES,
                  activations + first * MAX_CHANNELS + linear->channels + 16 * tile);
   }
+  __builtin_memcpy(frames_before, bottleneck + new_frames * BOTTLENECK, kept_bytes);
 }
 
 /* The rows of `activations` with half of their channels. */

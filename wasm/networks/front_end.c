@@ -6,40 +6,39 @@
  */
 #include "campplus.h"
 
-#define RING_FRAMES 8
 #define FRAMES_PER_STEP 2
 /* Feature units a nat: 16 bits hold +-64 nats. */
 #define FEATURE_SCALE 512.0f
-#define FEATURE_ROW (BANDS + 2)
 #define LAST_LAG 9
-
-#define MAP_VALUES(bands) (RING_FRAMES * ((bands) + 2) * MAP_CHANNELS)
 
 int16_t front_end_output[(MAX_FEATURE_FRAMES + 2 * STEM_PAD + FRAMES_PER_STEP) * FRONT_END_CHANNELS] ALIGNED;
 
-/* [frames, bands] with a frame and a band of zeros on each side; the last column reads two values past the end. */
-static int16_t features_16[(MAX_FEATURE_FRAMES + 3) * FEATURE_ROW + 8] ALIGNED;
-static int16_t maps_80[1][MAP_VALUES(80)] ALIGNED, maps_40[5][MAP_VALUES(40)] ALIGNED, maps_20[5][MAP_VALUES(20)]
-    ALIGNED;
+/*
+ * [frames, bands] with a band of zeros on each side: the kept frames, those of the run, two frames of zeros. The last
+ * column reads two values past the end.
+ */
+static int16_t features_16[(KEPT_FEATURES + MAX_FEATURE_FRAMES + 2) * FEATURE_ROW + 8] ALIGNED;
+static Rings rings ALIGNED;
 
 #define RING(values, band_count) {.frames = values, .bands = band_count, .pad = 1, .mask = RING_FRAMES - 1}
 
-static const Map conv1 = RING(maps_80[0], 80);
-static const Map strided1_shortcut = RING(maps_40[0], 40), strided1_middle = RING(maps_40[1], 40);
-static const Map strided1 = RING(maps_40[2], 40), square1_middle = RING(maps_40[3], 40), square1 = RING(maps_40[4], 40);
-static const Map strided2_shortcut = RING(maps_20[0], 20), strided2_middle = RING(maps_20[1], 20);
-static const Map strided2 = RING(maps_20[2], 20), square2_middle = RING(maps_20[3], 20), square2 = RING(maps_20[4], 20);
-static const Map output = {
-    .frames = front_end_output + STEM_PAD * FRONT_END_CHANNELS, .bands = OUT_BANDS, .pad = 0, .mask = -1};
+static const Map conv1 = RING(rings.maps_80[0], 80);
+static const Map strided1_shortcut = RING(rings.maps_40[0], 40), strided1_middle = RING(rings.maps_40[1], 40);
+static const Map strided1 = RING(rings.maps_40[2], 40), square1_middle = RING(rings.maps_40[3], 40), square1 = RING(rings.maps_40[4], 40);
+static const Map strided2_shortcut = RING(rings.maps_20[0], 20), strided2_middle = RING(rings.maps_20[1], 20);
+static const Map strided2 = RING(rings.maps_20[2], 20), square2_middle = RING(rings.maps_20[3], 20), square2 = RING(rings.maps_20[4], 20);
+static Map output = {
+    .frames = front_end_output, .bands = OUT_BANDS, .pad = 0, .mask = -1};
 
 static const FrontEndWeights *weights;
-static int frame_count, next_step;
+static FrontEndState *state;
+static int frames_before, frame_count, next_step;
 
 /* 16 of the 32 channels of one frame of the first convolution. */
 static HOT void first_convolution_rows(int half, int frame) {
   const float *scale = weights->conv1.scales.scale + 16 * half, *offset = weights->conv1.scales.offset + 16 * half;
   const Vector zero = splat(0), limit = splat(ACTIVATION_LIMIT);
-  const int16_t *column = features_16 + frame * FEATURE_ROW;
+  const int16_t *column = features_16 + (frame - frames_before + KEPT_FEATURES - 1) * FEATURE_ROW;
   int16_t *out = map_frame(&conv1, frame) + MAP_CHANNELS + 16 * half;
   for (int band = 0; band < BANDS; band += 2, column += 2, out += 2 * MAP_CHANNELS) {
     Sums16x2 sums;
@@ -92,7 +91,8 @@ static void clear_after_end(const Map *out, int frame) {
 #define LAYER(out, lag, compute)                                         \
   do {                                                                   \
     const int frame = (next_step - (lag)) * FRAMES_PER_STEP;             \
-    if (frame >= 0 && frame < frame_count + FRAMES_PER_STEP) {            \
+    if (frame >= 0 && frame >= (out).first &&                            \
+        frame < frame_count + FRAMES_PER_STEP) {                         \
       if (frame < frame_count) compute;                                  \
       clear_after_end(&(out), frame);                                    \
     }                                                                    \
@@ -134,24 +134,35 @@ static HOT void quantise_frame(const float *features, int16_t *out) {
   }
 }
 
-/* Starts a stretch: features [frames, 80], which are not needed after this call. */
-void front_end_start(const float *features, int frames, const FrontEndWeights *front_end_weights) {
+/* Starts a run on the features [frames, 80] after those of `state`; they are not needed after this call. */
+void front_end_start(FrontEndState *front_end_state, const float *features, int frames, int first,
+                     const FrontEndWeights *front_end_weights) {
   weights = front_end_weights;
-  frame_count = frames;
-  next_step = 0;
-  fill_zeros(features_16, FEATURE_ROW);
-  fill_zeros(features_16 + (frames + 1) * FEATURE_ROW, 2 * FEATURE_ROW);
+  state = front_end_state;
+  frames_before = state->feature_frames;
+  frame_count = frames_before + frames;
+  next_step = state->steps;
+  output.first = first - STEM_PAD;
+  rings = state->rings;
+  fill_zeros(front_end_output, STEM_PAD * FRONT_END_CHANNELS);
+  __builtin_memcpy(features_16, state->features, sizeof state->features);
   for (int frame = 0; frame < frames; frame++)
-    quantise_frame(features + frame * BANDS, features_16 + (frame + 1) * FEATURE_ROW);
-  /* Bands before the first and after the last one, and frames before the first one, are zeros. */
-  fill_zeros(maps_80[0], sizeof maps_80 / sizeof(int16_t));
-  fill_zeros(maps_40[0], sizeof maps_40 / sizeof(int16_t));
-  fill_zeros(maps_20[0], sizeof maps_20 / sizeof(int16_t));
+    quantise_frame(features + frame * BANDS, features_16 + (KEPT_FEATURES + frame) * FEATURE_ROW);
+  fill_zeros(features_16 + (KEPT_FEATURES + frames) * FEATURE_ROW, 2 * FEATURE_ROW);
+  __builtin_memcpy(state->features, features_16 + frames * FEATURE_ROW, sizeof state->features);
+  state->feature_frames = frame_count;
 }
 
 /* Computes at most `steps` times two frames; returns whether more are left. */
 int front_end_step(int steps) {
   const int end = (frame_count + 1) / FRAMES_PER_STEP + 1 + LAST_LAG;
-  for (; steps > 0 && next_step < end; steps--, next_step++) step();
+  for (; steps > 0 && next_step < end; steps--, next_step++) {
+    /* From here on steps have zeros in place of features that are still to come: the next run computes them again. */
+    if (next_step == (frame_count - 1) / FRAMES_PER_STEP) {
+      state->rings = rings;
+      state->steps = next_step;
+    }
+    step();
+  }
   return next_step < end;
 }

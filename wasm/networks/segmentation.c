@@ -48,9 +48,9 @@ EXPORT(input) float *input(void) { return waveform; }
 EXPORT(result) const float *result(void) { return output; }
 EXPORT(input_capacity) int input_capacity(void) { return MAX_SAMPLES; }
 
-/* Starts a window of `samples` samples at `input`. Returns the number of frames that `result` will have. */
+/* Starts a window of `samples` samples at `input`. Returns the number of frames that `result` will have, or -1. */
 EXPORT(start) int start(int samples) {
-  if (samples < MIN_SAMPLES || samples > MAX_SAMPLES) return 0;
+  if (samples < MIN_SAMPLES || samples > MAX_SAMPLES) return -1;
   positions = filter_positions(samples);
   frames = frames_of(samples);
   positions_done = layer = 0;

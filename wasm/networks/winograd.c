@@ -23,7 +23,7 @@ static int16_t in_time[POSITIONS * MAX_ROW] ALIGNED;
 static int16_t transformed[POSITIONS * POSITIONS][MAX_GROUPS * GROUP_VALUES] ALIGNED;
 
 int16_t *map_frame(const Map *map, int frame) {
-  return map->frames + (frame & map->mask) * (map->bands + 2 * map->pad) * MAP_CHANNELS;
+  return map->frames + ((frame - map->first) & map->mask) * (map->bands + 2 * map->pad) * MAP_CHANNELS;
 }
 
 static int16_t *first_band(const Map *map, int frame) { return map_frame(map, frame) + map->pad * MAP_CHANNELS; }

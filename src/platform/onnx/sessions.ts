@@ -134,12 +134,13 @@ export async function createEmbedding(
     };
   }
   const [weights, headModel] = files;
-  const { trunk } = runtimes.trunkKernel(weights, pause);
+  const { trunk, continueTrunk } = runtimes.trunkKernel(weights, pause);
   const head = await runtimes.onnx.createSession(headModel);
   return {
     form: 'split',
     info,
     trunk,
+    continueTrunk,
     async head(pooled, batch) {
       const outputs = await head.run({ pooled: floatTensor(pooled, [batch, pooled.length / batch]) });
       return floatOutput(outputs, 'embs').data;

@@ -10,6 +10,10 @@ interface NetworkExports {
   result(): number;
   start(count: number): number;
   step(): number;
+  /** Only of networks that continue streams. */
+  state?(): number;
+  state_size?(): number;
+  resume?(count: number): number;
 }
 
 /** What a network reads and returns. */
@@ -28,15 +32,24 @@ export interface NetworkResult {
   /** [frames, channels]; the caller owns it */
   readonly values: Float32Array;
   readonly frames: number;
+  /** State of the stream after the run; empty for a run that belongs to no stream. */
+  readonly state: Uint8Array;
+}
+
+/** A stream that a run continues. */
+export interface Continuation {
+  /** State after the last run; undefined at the start of the stream. */
+  readonly state: Uint8Array | undefined;
 }
 
 /** One run of a network. */
 interface Run {
   readonly input: Float32Array;
+  readonly continuation: Continuation | undefined;
   isStarted: boolean;
   frames: number;
   /** Set at the end of the run. */
-  outcome: { readonly values: Float32Array } | { readonly error: unknown } | undefined;
+  outcome: Omit<NetworkResult, 'frames'> | { readonly error: unknown } | undefined;
 }
 
 /** 'RCNW', version, network, bytes of weights; 32 bits each. */
@@ -91,10 +104,11 @@ export class NetworkKernel {
    * @param input [items, itemSize]; the caller may reuse it as soon as this returns its promise
    * @throws RangeError if the input is too short or too long for the network
    */
-  async run(input: Float32Array): Promise<NetworkResult> {
+  async run(input: Float32Array, continuation?: Continuation): Promise<NetworkResult> {
     const run: Run = {
       // Without a queue the first step copies the input into the module.
       input: this.queue.length > 0 ? input.slice() : input,
+      continuation,
       isStarted: false,
       frames: 0,
       outcome: undefined,
@@ -111,7 +125,7 @@ export class NetworkKernel {
       if (place >= 0) this.queue.splice(place, 1);
     }
     if ('error' in run.outcome) throw run.outcome.error;
-    return { values: run.outcome.values, frames: run.frames };
+    return { ...run.outcome, frames: run.frames };
   }
 
   /** Linear memory in bytes; it never grows. */
@@ -125,8 +139,9 @@ export class NetworkKernel {
     try {
       if (!run.isStarted) this.start(run);
       if (this.network.step() !== 0) return;
-      const length = run.frames * this.shape.channels;
-      run.outcome = { values: new Float32Array(this.network.memory.buffer, this.network.result(), length).slice() };
+      const { memory, result } = this.network;
+      const values = new Float32Array(memory.buffer, result(), run.frames * this.shape.channels).slice();
+      run.outcome = { values, state: run.continuation ? this.state().slice() : new Uint8Array(0) };
     } catch (error) {
       run.outcome = { error };
     }
@@ -137,11 +152,27 @@ export class NetworkKernel {
     const { name, itemSize } = this.shape;
     const items = run.input.length / itemSize;
     const capacity = this.network.input_capacity();
-    if (items <= capacity) {
+    run.frames = -1;
+    if (items <= capacity && Number.isInteger(items)) {
       new Float32Array(this.network.memory.buffer, this.network.input(), run.input.length).set(run.input);
-      run.frames = Number.isInteger(items) ? this.network.start(items) : 0;
+      run.frames = this.begin(items, run.continuation);
     }
-    if (run.frames === 0) throw new RangeError(`${name} cannot process ${items} items; at most ${capacity}`);
+    if (run.frames < 0) throw new RangeError(`${name} cannot process ${items} items; at most ${capacity}`);
     run.isStarted = true;
+  }
+
+  private begin(items: number, continuation: Continuation | undefined): number {
+    if (!continuation) return this.network.start(items);
+    if (!this.network.resume) throw new Error(`${this.shape.name} keeps no state`);
+    const state = this.state();
+    if (continuation.state) state.set(continuation.state);
+    else state.fill(0);
+    return this.network.resume(items);
+  }
+
+  /** A view of the state of a stream in the module. */
+  private state(): Uint8Array {
+    const { memory, state, state_size: size } = this.network;
+    return new Uint8Array(memory.buffer, state?.() ?? 0, size?.() ?? 0);
   }
 }

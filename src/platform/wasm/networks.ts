@@ -1,5 +1,5 @@
-import type { TrunkOutput } from '../../diarization/model-ports.ts';
-import { openNetwork } from './network-kernel.ts';
+import type { StreamedTrunkOutput, TrunkOutput } from '../../diarization/model-ports.ts';
+import { type NetworkResult, openNetwork } from './network-kernel.ts';
 
 const BANDS = 80;
 const TRUNK_CHANNELS = 512;
@@ -8,6 +8,8 @@ const CLASSES = 7;
 export interface TrunkKernel {
   /** mean-normalised filterbank [frames, 80] → trunk output; the caller owns it and may detach its buffers */
   trunk(feats: Float32Array, frames: number): Promise<TrunkOutput>;
+  /** The next frames of a stream from its next features, see `EmbeddingPort`. */
+  continueTrunk(feats: Float32Array, frames: number, state: Uint8Array | undefined): Promise<StreamedTrunkOutput>;
   /** Linear memory in bytes. */
   memoryBytes(): number;
 }
@@ -28,11 +30,18 @@ export function createTrunkKernel(
   const kernel = openNetwork(module, weights, shape, pause);
   return {
     async trunk(feats, frames) {
-      const result = await kernel.run(feats.subarray(0, frames * BANDS));
-      return { frames: result.values, frameCount: result.frames, channels: TRUNK_CHANNELS };
+      return trunkOutput(await kernel.run(feats.subarray(0, frames * BANDS)));
+    },
+    async continueTrunk(feats, frames, state) {
+      const result = await kernel.run(feats.subarray(0, frames * BANDS), { state });
+      return { ...trunkOutput(result), state: result.state };
     },
     memoryBytes: () => kernel.memoryBytes(),
   };
+}
+
+function trunkOutput({ values, frames }: NetworkResult): TrunkOutput {
+  return { frames: values, frameCount: frames, channels: TRUNK_CHANNELS };
 }
 
 export interface SegmentationKernel {
