@@ -9,7 +9,7 @@ import numpy as np
 
 MAGIC = b"RCNW"
 VERSION = 1
-CAMPPLUS, SEGMENTATION = 1, 2
+CAMPPLUS, SEGMENTATION, SEGMENTATION_V8 = 1, 2, 3
 """Numbers of the networks in the header."""
 PAIR = 2
 LARGEST_SUM = 2.13e9
@@ -42,6 +42,12 @@ def row_steps(rows: np.ndarray, input_limit: int, signed: bool) -> np.ndarray:
     return np.maximum.reduce(
         [largest * input_limit / LARGEST_SUM, np.abs(rows).max(1) / 32767, np.full(len(rows), 1e-30)]
     )
+
+
+def norm_row_steps(rows: np.ndarray, input_norm: float) -> np.ndarray:
+    """Like ``row_steps``, for inputs whose sum of squares is at most the square of ``input_norm``."""
+    largest = np.linalg.norm(rows, axis=1) * input_norm
+    return np.maximum.reduce([largest / LARGEST_SUM, np.abs(rows).max(1) / 32767, np.full(len(rows), 1e-30)])
 
 
 def rounded(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds campplus.wasm and segmentation.wasm, one module a network. No imports, no network access.
+# Builds a module for each network: campplus.wasm, segmentation.wasm, segmentation-v8.wasm. No imports, no network access.
 # Needs (Debian 12): clang-14, lld-14, wasi-libc (for expf and logf), libclang-rt-14-dev-wasm32.
 # OUT names another folder.
 set -euo pipefail
@@ -38,3 +38,4 @@ build() {
 
 build campplus 320 campplus front_end winograd dense
 build segmentation 140 segmentation sincnet lstm classifier
+build segmentation-v8 64 segmentation_v8 log_mel linear normalisation attention gru output

@@ -10,7 +10,6 @@
 #include "campplus.h"
 
 #define CHUNK 48
-#define COLUMNS 4
 #define MAX_SEGMENTS ((MAX_FRAMES + SEGMENT_FRAMES - 1) / SEGMENT_FRAMES)
 
 /* [CHUNK / 4][channels / 2][4 frames][2] */

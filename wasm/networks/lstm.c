@@ -6,6 +6,7 @@
  * Rows are ordered such that the four gates of four units are together, see Direction. A sigmoid is a hyperbolic
  * tangent: s(x) = t(x / 2) / 2 + 1 / 2. The scales of the sigmoid gates contain the half of x.
  */
+#include "activations.h"
 #include "segmentation.h"
 
 #define CHUNK 32
@@ -19,23 +20,6 @@ static float projections[CHUNK * ROWS] ALIGNED; /* [frame][group][gate][unit] */
 static int16_t chunk_columns[CHUNK * HIDDEN] ALIGNED;
 static float cells[UNITS] ALIGNED;
 static const int16_t initial_hidden[UNITS] ALIGNED;
-
-/* Within 1.2e-6, and never above 1: a rational minimax approximation for |x| <= 7, clamped beyond that. */
-INLINE Vector hyperbolic_tangent(Vector x) {
-  x = clamp(x, splat(-7.0f), splat(7.0f));
-  Vector t = multiply(x, x);
-  Vector above = add(multiply(t, splat(3.93002945e-06f)), splat(0.00227699279f));
-  above = add(multiply(t, above), splat(0.123021874f));
-  above = multiply(x, add(multiply(t, above), splat(0.999995687f)));
-  Vector below = add(multiply(t, splat(0.000142351249f)), splat(0.0210721984f));
-  below = add(multiply(t, below), splat(0.45634036f));
-  return wasm_f32x4_div(above, add(multiply(t, below), splat(1.0f)));
-}
-
-/* The sigmoid of twice x. */
-INLINE Vector sigmoid_of_double(Vector x) {
-  return add(multiply(hyperbolic_tangent(x), splat(0.5f)), splat(0.5f));
-}
 
 /* Eight rows of the projections of `frames` frames, rounded up to four, from `chunk_columns`. */
 static HOT void project_rows(const Direction *weights, int tile, int frames) {

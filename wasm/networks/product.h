@@ -15,6 +15,8 @@
 #include "simd.h"
 
 #define PAIR 2
+/* Products compute groups of four columns, so that there may be three frames too many. */
+#define COLUMNS 4
 
 /* Sums of 8 rows and 4 columns: [half of the rows][column]. */
 typedef Vector Sums8x4[2][4];
@@ -85,6 +87,12 @@ INLINE void interleave(int16_t *out, Vector a, Vector b, Vector c, Vector d) {
   store(out + 8, wasm_i64x2_shuffle(ab_low, cd_low, 1, 3));
   store(out + 16, wasm_i64x2_shuffle(ab_high, cd_high, 0, 2));
   store(out + 24, wasm_i64x2_shuffle(ab_high, cd_high, 1, 3));
+}
+
+/* Interleaves four rows of `count` values, `stride` values apart: [count / 2][4 rows][2]. `count` has whole vectors. */
+INLINE void interleave_rows(const int16_t *rows, int stride, int count, int16_t *out) {
+  for (int i = 0; i < count; i += 8, out += 8 * COLUMNS)
+    interleave(out, load(rows + i), load(rows + stride + i), load(rows + 2 * stride + i), load(rows + 3 * stride + i));
 }
 
 /* What becomes of four sums: sums * scale + offset. */

@@ -38,8 +38,6 @@
 #define LINEAR 128
 #define CLASSES 7
 #define PADDED_CLASSES 8
-/* Products compute groups of four columns, so that there may be three frames too many. */
-#define COLUMNS 4
 
 typedef struct {
   float gain[FILTERS], offset[FILTERS];
@@ -91,12 +89,6 @@ typedef struct {
   float linear1[LINEAR][LINEAR], linear1_bias[LINEAR];
   float classifier[LINEAR][PADDED_CLASSES], classifier_bias[PADDED_CLASSES];
 } ClassifierWeights;
-
-/* Interleaves four rows of `count` values, `stride` values apart: [count / 2][4 rows][2]. `count` has whole vectors. */
-INLINE void interleave_rows(const int16_t *rows, int stride, int count, int16_t *out) {
-  for (int i = 0; i < count; i += 8, out += 8 * COLUMNS)
-    interleave(out, load(rows + i), load(rows + stride + i), load(rows + 2 * stride + i), load(rows + 3 * stride + i));
-}
 
 INLINE Vector leaky_relu(Vector value) { return wasm_f32x4_pmax(value, multiply(value, splat(0.01f))); }
 

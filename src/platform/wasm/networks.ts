@@ -1,4 +1,5 @@
 import type { StreamedTrunkOutput, TrunkOutput } from '../../diarization/model-ports.ts';
+import { POWER_BANDS } from '../../diarization/segmenter.ts';
 import { type NetworkResult, openNetwork } from './network-kernel.ts';
 
 const BANDS = 80;
@@ -68,6 +69,34 @@ export function createSegmentationKernel(
   const kernel = openNetwork(module, weights, shape, pause);
   return {
     run: async (window) => (await kernel.run(window)).values,
+    memoryBytes: () => kernel.memoryBytes(),
+  };
+}
+
+export interface PowerSegmentationKernel {
+  /** mel powers [frames, 64] of a window of up to 10 s → log-probabilities [frames / 2, 7]; the caller owns them */
+  run(powers: Float32Array, frames: number): Promise<Float32Array>;
+  /** Linear memory in bytes. */
+  memoryBytes(): number;
+}
+
+/**
+ * segmentation-v8 in 16-bit integers, over one instance of `wasm/networks/segmentation-v8.wasm`. A window needs 4
+ * frames of mel powers.
+ *
+ * @param weights the file that `training/kernels` makes of the network's ONNX file
+ * @param pause called between two steps, each of which takes at most a third of the run's time
+ * @throws if the weights are not those of this network
+ */
+export function createSegmentationV8Kernel(
+  module: WebAssembly.Module,
+  weights: Uint8Array,
+  pause: () => Promise<void>,
+): PowerSegmentationKernel {
+  const shape = { name: 'segmentation-v8', number: 3, itemSize: POWER_BANDS, channels: CLASSES };
+  const kernel = openNetwork(module, weights, shape, pause);
+  return {
+    run: async (powers, frames) => (await kernel.run(powers.subarray(0, frames * POWER_BANDS))).values,
     memoryBytes: () => kernel.memoryBytes(),
   };
 }
