@@ -27,18 +27,18 @@ interface Options {
 
 type Measured = Record<string, DiarizationError>;
 
-/** The pack in use with another segmentation network, in 8 bits and without its front end. */
+/** The pack in use with other weights of segmentation-v8's kernel. */
 function packWithNetwork(label: string, path: string): MeasuredPack {
   const { pack } = packOfService('community-1');
   const { segmentation } = pack;
-  if (segmentation.form !== 'split') throw new CliError(EXIT.usage, 'the pack in use has no network of its own form');
+  if (segmentation.form !== 'split') throw new CliError(EXIT.usage, 'the pack in use has no such kernel');
   const bytes = readFileSync(path);
-  const network = {
+  const weights = {
     path: relative(join(projectDir, 'models'), resolve(path)),
     bytes: bytes.length,
     sha256: createHash('sha256').update(bytes).digest('hex'),
   };
-  return { label, pack: { ...pack, segmentation: { ...segmentation, id: label, files: { network } } } };
+  return { label, pack: { ...pack, segmentation: { ...segmentation, id: label, files: { weights } } } };
 }
 
 interface Candidate {
@@ -134,7 +134,7 @@ const command = new Command('candidates')
   .argument('<folders...>')
   .option(
     '--network <name=file>',
-    'a segmentation network in 8 bits, beside the one of the pack in use; may be repeated',
+    'other weights of the segmentation of community-1, beside the pack in use; may be repeated',
     collect,
     [],
   )

@@ -6,8 +6,8 @@ import { nodeRuntimes } from './pipeline.ts';
  * Time and WebAssembly memory of one model on a batch of inputs of ten seconds. It runs in a separate process, because
  * the memory never shrinks and would include that of an earlier model. Prints JSON.
  *
- *     tsx bench/model-cost.ts FILE segmentation|powers|trunk [BATCH]
- *     tsx bench/model-cost.ts FILE segmentation-kernel|trunk-kernel
+ *     tsx bench/model-cost.ts FILE segmentation|trunk [BATCH]
+ *     tsx bench/model-cost.ts FILE segmentation-kernel|powers-kernel|trunk-kernel
  */
 const RUNS = 40;
 const WARM_UP = 5;
@@ -39,6 +39,11 @@ async function open(model: Uint8Array): Promise<() => Promise<unknown>> {
       const samples = signal(SEGMENTATION_SAMPLES);
       return () => run(samples);
     }
+    case 'powers-kernel': {
+      const { run } = runtimes.segmentationV8Kernel(model, noPause);
+      const powers = signal(POWER_FRAMES * POWER_BANDS).map((value) => value * value);
+      return () => run(powers, POWER_FRAMES);
+    }
     case 'trunk-kernel': {
       const { trunk } = runtimes.trunkKernel(model, noPause);
       const feats = signal(TRUNK_FRAMES * MEL_BANDS);
@@ -47,14 +52,12 @@ async function open(model: Uint8Array): Promise<() => Promise<unknown>> {
   }
   const shapes: Record<string, readonly number[]> = {
     segmentation: [batch, 1, SEGMENTATION_SAMPLES],
-    powers: [batch, POWER_FRAMES, POWER_BANDS],
     trunk: [batch, TRUNK_FRAMES, MEL_BANDS],
   };
   const shape = shapes[kind];
   const session = await runtimes.onnx.createSession(model);
   const [name] = session.inputNames;
-  const values = signal(shape.reduce((product, size) => product * size, 1));
-  const input = floatTensor(kind === 'powers' ? values.map((value) => value * value) : values, shape);
+  const input = floatTensor(signal(shape.reduce((product, size) => product * size, 1)), shape);
   return () => session.run({ [name]: input });
 }
 

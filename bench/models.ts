@@ -9,7 +9,7 @@ import { table } from './report.ts';
 import { cacheDir, logProgress, sharedPath } from './shared.ts';
 
 /** Inputs of `model-cost.ts`. */
-type Kind = 'segmentation' | 'powers' | 'trunk' | 'segmentation-kernel' | 'trunk-kernel';
+type Kind = 'segmentation' | 'trunk' | 'segmentation-kernel' | 'powers-kernel' | 'trunk-kernel';
 
 interface Model {
   readonly name: string;
@@ -45,7 +45,7 @@ function formsOf(entry: SegmentationEntry): Model[] {
       ];
     case 'split':
       return [
-        ...own(`${id}, network, 8 bits`, 'powers', entry.files.network),
+        ...own(`${id}, kernel`, 'powers-kernel', entry.files.weights),
         ...own(`${id}, whole, float32`, 'segmentation', entry.files.whole),
         ...own(`${id}, whole, 8 bits`, 'segmentation', entry.files.wholeInt8),
       ];

@@ -86,6 +86,7 @@ let runtimes: ModelRuntimes | undefined;
 export function nodeRuntimes(): ModelRuntimes {
   runtimes ??= new ModelRuntimes(createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged())))), {
     segmentation: moduleAt(join(projectDir, 'wasm/networks/segmentation.wasm')),
+    segmentationV8: moduleAt(join(projectDir, 'wasm/networks/segmentation-v8.wasm')),
     trunk: moduleAt(join(projectDir, 'wasm/networks/campplus.wasm')),
   });
   return runtimes;

@@ -9,7 +9,11 @@ import type { CodecSpec } from '../src/audio/audio-ports.ts';
 import { createOnnxRuntime, floatTensor } from '../src/platform/onnx/runtime.ts';
 import { createDecoders } from '../src/platform/wasm/codecs.ts';
 import { createDsp } from '../src/platform/wasm/dsp.ts';
-import { createSegmentationKernel, createTrunkKernel } from '../src/platform/wasm/networks.ts';
+import {
+  createSegmentationKernel,
+  createSegmentationV8Kernel,
+  createTrunkKernel,
+} from '../src/platform/wasm/networks.ts';
 import { packaged, unshared } from '../wasm/onnxruntime/unshare.mjs';
 
 const path = (name: string) => new URL(`../${name}`, import.meta.url);
@@ -115,7 +119,14 @@ async function measureNetworks(): Promise<void> {
     model('segmentation-3.0.weights'),
     noPause,
   );
+  const segmentationV8 = createSegmentationV8Kernel(
+    compile('wasm/networks/segmentation-v8.wasm'),
+    model('segmentation-v8.weights'),
+    noPause,
+  );
+  const powers = createDsp(compile('wasm/dsp/dsp.wasm')).melPower.compute(samples).slice();
   const trunkSession = await runtime.createSession(model('embedder-v6-trunk.onnx'));
+  const v8Session = await runtime.createSession(model('segmentation-v8.onnx'));
   const segmentationSession = await runtime.createSession(model('segmentation-3.0.onnx'));
   await compare([
     ["CAM++'s trunk, kernel", () => trunk.trunk(feats, 998)],
@@ -125,8 +136,16 @@ async function measureNetworks(): Promise<void> {
     ['segmentation-3.0, kernel', () => segmentation.run(samples)],
     ['segmentation-3.0, ONNX Runtime', () => segmentationSession.run({ x: floatTensor(samples, [1, 1, 160000]) })],
   ]);
+  await compare([
+    ['segmentation-v8, kernel', () => segmentationV8.run(powers, powers.length / 64)],
+    [
+      'segmentation-v8 with its front end, ONNX Runtime',
+      () => v8Session.run({ x: floatTensor(samples, [1, 1, 160000]) }),
+    ],
+  ]);
   console.log(`| campplus.wasm memory, always | ${megabytes(trunk.memoryBytes())} |`);
   console.log(`| segmentation.wasm memory, always | ${megabytes(segmentation.memoryBytes())} |`);
+  console.log(`| segmentation-v8.wasm memory, always | ${megabytes(segmentationV8.memoryBytes())} |`);
 }
 
 console.log(

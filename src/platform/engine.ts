@@ -1,5 +1,6 @@
 import trunkModule from '../../wasm/networks/campplus.wasm';
 import segmentationModule from '../../wasm/networks/segmentation.wasm';
+import segmentationV8Module from '../../wasm/networks/segmentation-v8.wasm';
 import { toHex } from '../audio/bytes.ts';
 import { type Plda, parsePlda } from '../diarization/clustering/plda.ts';
 import type { EmbeddingPort, SegmentationPort } from '../diarization/model-ports.ts';
@@ -40,7 +41,11 @@ export async function loadEngine(
   pause: () => Promise<void>,
 ): Promise<Engine> {
   const pack = packOfBuild();
-  shared ??= new ModelRuntimes(createOnnxRuntime(ortModule), { segmentation: segmentationModule, trunk: trunkModule });
+  shared ??= new ModelRuntimes(createOnnxRuntime(ortModule), {
+    segmentation: segmentationModule,
+    segmentationV8: segmentationV8Module,
+    trunk: trunkModule,
+  });
   const runtimes = shared;
   // Load one after the other, so that only one file is in memory at a time.
   const heard: SegmentationPort[] = [];

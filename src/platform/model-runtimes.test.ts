@@ -13,6 +13,7 @@ const onnx: OnnxRuntime = {
 };
 const modules = {
   segmentation: moduleAt(join(projectDir, 'wasm/networks/segmentation.wasm')),
+  segmentationV8: moduleAt(join(projectDir, 'wasm/networks/segmentation-v8.wasm')),
   trunk: moduleAt(join(projectDir, 'wasm/networks/campplus.wasm')),
 };
 const weights = (name: string) => readFileSync(join(projectDir, 'models', name));
@@ -23,8 +24,10 @@ it('adds the memory of ONNX Runtime and of every kernel', () => {
   expect(runtimes.memoryBytes()).toBe(ONNX_BYTES);
   const segmentation = runtimes.segmentationKernel(weights('segmentation-3.0.weights'), noPause);
   expect(runtimes.memoryBytes()).toBe(ONNX_BYTES + segmentation.memoryBytes());
+  const fast = runtimes.segmentationV8Kernel(weights('segmentation-v8.weights'), noPause);
   const trunk = runtimes.trunkKernel(weights('embedder-v6-trunk.weights'), noPause);
-  expect(runtimes.memoryBytes()).toBe(ONNX_BYTES + segmentation.memoryBytes() + trunk.memoryBytes());
+  const all = segmentation.memoryBytes() + fast.memoryBytes() + trunk.memoryBytes();
+  expect(runtimes.memoryBytes()).toBe(ONNX_BYTES + all);
 });
 
 it('keeps nothing of a kernel whose weights are those of another network', () => {

@@ -38,4 +38,4 @@ build() {
 
 build campplus 320 campplus front_end winograd dense
 build segmentation 140 segmentation sincnet lstm classifier
-build segmentation-v8 64 segmentation_v8 log_mel linear normalisation attention gru output
+build segmentation-v8 56 segmentation_v8 log_mel linear normalisation attention gru output

@@ -49,11 +49,11 @@ describe('models/manifest.json', () => {
 });
 
 describe('parseManifest', () => {
-  it('loads the weights of kernels, the halves of split models and the PLDA, not the forms for other engines', () => {
+  it('loads the weights of kernels, the head of the embedder and the PLDA, not the forms for other engines', () => {
     const pack = parseManifest(json()).packs.get('default')!;
     expect(filesToLoad(pack).map(({ path }) => path)).toEqual([
       'segmentation-3.0.weights',
-      'segmentation-v8-network.int8.onnx',
+      'segmentation-v8.weights',
       'embedder-v6-trunk.weights',
       'embedder-v6-head.onnx',
       'embedder-v6-plda.json',

@@ -32,11 +32,11 @@ type SegmentationFacts = Omit<SegmentationInfo, 'id' | 'tuned'> & { readonly sam
 export type SegmentationEntry = ModelEntry & { readonly facts: SegmentationFacts } & (
     | {
         /**
-         * A model on mel powers, which overlapping windows share. `whole` and `wholeInt8` include the front end, for
-         * other engines.
+         * segmentation-v8, run by its kernel on mel powers, which overlapping windows share. `whole` and `wholeInt8` are
+         * the network with its front end as ONNX, for other engines.
          */
         readonly form: 'split';
-        readonly files: { readonly network: ModelFile; readonly whole?: ModelFile; readonly wholeInt8?: ModelFile };
+        readonly files: { readonly weights: ModelFile; readonly whole?: ModelFile; readonly wholeInt8?: ModelFile };
       }
     | {
         readonly form: 'whole';
@@ -149,11 +149,10 @@ export function segmentationsOf({ segmentation, fastSegmentation }: ModelPack): 
 export function segmentationFile({ form, files }: SegmentationEntry): ModelFile {
   switch (form) {
     case 'split':
-      return files.network;
-    case 'whole':
-      return files.model;
     case 'kernel':
       return files.weights;
+    case 'whole':
+      return files.model;
   }
 }
 
@@ -202,7 +201,7 @@ function segmentationEntry(value: unknown, at: string): SegmentationEntry {
   if (entry.form !== 'split') throw fault(`${at}.form`, 'must be "split", "whole" or "kernel"');
   const whole = files.whole === undefined ? {} : { whole: file(files.whole, `${at}.files.whole`) };
   const wholeInt8 = files.wholeInt8 === undefined ? {} : { wholeInt8: file(files.wholeInt8, `${at}.files.wholeInt8`) };
-  return { ...shared, form: 'split', files: { ...required('network'), ...whole, ...wholeInt8 } };
+  return { ...shared, form: 'split', files: { ...required('weights'), ...whole, ...wholeInt8 } };
 }
 
 function embeddingEntry(value: unknown, at: string): EmbeddingEntry {

@@ -7,18 +7,19 @@ import { cosineMatrix } from '../../../test/helpers/cosine.ts';
 import { plainPooling } from '../../../test/helpers/fake-models.ts';
 import { conversationSamples } from '../../../test/helpers/voices.ts';
 import { raiseFloor, subtractMean } from '../../diarization/embedder.ts';
+import type { SegmentationPort } from '../../diarization/model-ports.ts';
 import { Segmenter } from '../../diarization/segmenter.ts';
 import { createDsp } from '../wasm/dsp.ts';
 import {
   allFiles,
   type EmbeddingEntry,
   embeddingFiles,
+  type ModelFile,
   parseManifest,
   type SegmentationEntry,
   segmentationFile,
   segmentationsFor,
 } from './manifest.ts';
-import { readOnnxMetadata } from './model-file.ts';
 import { createEmbedding, createSegmentation, segmentationInfo } from './sessions.ts';
 
 const models = new URL('../../../models/', import.meta.url);
@@ -59,60 +60,47 @@ describe('segmentation', () => {
     expect(await new Segmenter(segmentation, dsp.melPower).run(samples, 0)).toEqual(first);
   });
 
-  it('in 8 bits on mel powers agrees with the whole model in floating point', async () => {
-    const split = new Segmenter(await createSegmentation(runtimes, network(), fast), dsp.melPower);
-    const entry = { ...fast, form: 'whole', files: { model: wholeFile } } as SegmentationEntry;
-    const whole = new Segmenter(await createSegmentation(runtimes, bytes(wholeFile.path), entry), dsp.melPower);
-    const moved = async (window: Float32Array) => {
-      const [quantised, exact] = [await split.run(window, 0), await whole.run(window, 0)];
-      expect(quantised.length).toBe(exact.length);
-      const change = quantised.reduce((sum, value, at) => sum + Math.abs(Math.exp(value) - Math.exp(exact[at])), 0);
-      return change / 2 / (quantised.length / 7);
-    };
-    // Share of the probability that moves to another class; 0.01 on conversations.
-    expect(await moved(conversation.subarray(0, 160_000))).toBeLessThan(0.02);
-    expect(await moved(conversation.subarray(32_000, 112_000))).toBeLessThan(0.02);
-    // Convolutions with a stride of two leave a frame over.
-    expect(await moved(conversation.subarray(32_000, 32_000 + 403 * 160))).toBeLessThan(0.02);
-    expect(await moved(conversation.subarray(32_000, 32_000 + 202 * 160))).toBeLessThan(0.03);
-    // The start of a live stream. Ranges calibrated on whole windows alone gave 0.12.
-    const streamStart = conversation.slice(0, 160_000).fill(0, 0, 100_000);
-    expect(await moved(streamStart)).toBeLessThan(0.02);
-  });
-
-  it('the whole 8-bit model on samples agrees with the one on mel powers', async () => {
-    const entry = fast;
-    if (entry.form !== 'split' || !entry.files.wholeInt8) throw new Error('the pack has no such form');
-    const path = entry.files.wholeInt8.path;
-    const metadata = readOnnxMetadata(bytes(path));
-    expect(['window_size', 'num_classes', 'receptive_field_shift'].map((name) => metadata.get(name))).toEqual([
-      '160000',
-      '7',
-      '320',
-    ]);
-    const split = new Segmenter(await createSegmentation(runtimes, network(), entry), dsp.melPower);
-    const described = { ...entry, form: 'whole', files: { model: entry.files.wholeInt8 } } as SegmentationEntry;
-    const whole = new Segmenter(await createSegmentation(runtimes, bytes(path), described), dsp.melPower);
-    for (const window of [conversation.subarray(0, 160_000), conversation.subarray(32_000, 32_000 + 403 * 160)]) {
-      const [one, two] = [await whole.run(window, 0), await split.run(window, 0)];
-      expect(one.length).toBe(two.length);
-      // Sums run in another order, so that a value between two quantisation steps may round to the other one.
-      const moved = one.reduce((sum, value, at) => sum + Math.abs(Math.exp(value) - Math.exp(two[at])), 0);
-      expect(moved / 2 / (one.length / 7)).toBeLessThan(0.003);
+  it('of samples gives, in floating point and in 8 bits, what the kernel gives on mel powers', async () => {
+    if (fast.form !== 'split' || !fast.files.wholeInt8) throw new Error('the pack has no such form');
+    const kernel = await createSegmentation(runtimes, network(), fast);
+    const whole = async (model: ModelFile) =>
+      createSegmentation(runtimes, bytes(model.path), { ...fast, form: 'whole', files: { model } });
+    const models: [SegmentationPort, number][] = [
+      [await whole(wholeFile), 0.001],
+      [await whole(fast.files.wholeInt8), 0.03],
+    ];
+    // Convolutions with a stride of two leave frames over.
+    const windows = [
+      conversation.subarray(0, 160_000),
+      conversation.subarray(32_000, 32_000 + 403 * 160),
+      conversation.subarray(32_000, 32_000 + 202 * 160),
+      conversation.slice(0, 160_000).fill(0, 0, 100_000),
+    ];
+    for (const window of windows) {
+      const expected = await new Segmenter(kernel, dsp.melPower).run(window, 0);
+      for (const [model, largest] of models) {
+        const scores = await new Segmenter(model, dsp.melPower).run(window, 0);
+        expect(scores.length).toBe(expected.length);
+        // Share of the probability that moves to another class.
+        const moved = scores.reduce((sum, value, at) => sum + Math.abs(Math.exp(value) - Math.exp(expected[at])), 0);
+        expect(moved / 2 / (scores.length / 7)).toBeLessThan(largest);
+      }
     }
   });
 
   it('prefers facts of the file to those of the manifest', () => {
     const facts = { ...fast.facts, frameShiftSamples: 999, maxLocalSpeakers: 9 };
-    const info = segmentationInfo(network(), { ...fast, facts });
+    const info = segmentationInfo(bytes(wholeFile.path), { ...fast, facts });
     expect([info.frameShiftSamples, info.maxLocalSpeakers]).toEqual([320, 3]);
   });
 
   it('refuses a file that is no segmentation', async () => {
     const page = new TextEncoder().encode('<html>not found</html>');
-    await expect(createSegmentation(runtimes, page, fast)).rejects.toThrow(/not an ONNX model/);
-    const wrong = { ...fast, facts: { ...fast.facts, classes: 8 } };
+    const whole = { ...fast, form: 'whole', files: { model: wholeFile } } as SegmentationEntry;
+    await expect(createSegmentation(runtimes, page, whole)).rejects.toThrow(/not an ONNX model/);
+    const wrong = { ...whole, facts: { ...fast.facts, classes: 8 } };
     await expect(createSegmentation(runtimes, bytes('embedder-v6-head.onnx'), wrong)).rejects.toThrow(/powerset/);
+    await expect(createSegmentation(runtimes, page, fast)).rejects.toThrow(/not the weights of segmentation-v8/);
   });
 
   it('runs segmentation-3.0 in its kernel with the facts of the manifest', async () => {

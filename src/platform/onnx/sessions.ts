@@ -5,7 +5,7 @@ import type {
   SegmentationInfo,
   SegmentationPort,
 } from '../../diarization/model-ports.ts';
-import { buildPowerset, POWER_BANDS, POWER_SHIFT_SAMPLES } from '../../diarization/segmenter.ts';
+import { buildPowerset } from '../../diarization/segmenter.ts';
 import type { ModelRuntimes } from '../model-runtimes.ts';
 import type { EmbeddingEntry, SegmentationEntry } from './manifest.ts';
 import { readOnnxMetadata } from './model-file.ts';
@@ -26,9 +26,9 @@ const METADATA_FACTS = {
 } as const;
 
 /**
- * Opens a segmentation model. Input of an ONNX file: `x` [1, 1, windowSamples] of a whole model, `powers` [1, frames,
- * 64] of a split one. Output: `y` [1, framesPerWindow, classes]. The shorter windows of live streams give fewer frames.
- * Facts in the file's metadata override those of the manifest.
+ * Opens a segmentation model: in its kernel, or a whole model from an ONNX file with input `x` [1, 1, windowSamples] and
+ * output `y` [1, framesPerWindow, classes]. The shorter windows of live streams give fewer frames. Facts in the
+ * metadata of an ONNX file override those of the manifest.
  *
  * @param pause called between the steps of a kernel
  * @throws if the file is damaged, or its classes do not match its powerset
@@ -43,29 +43,26 @@ export async function createSegmentation(
     const { run } = runtimes.segmentationKernel(model, pause);
     return { form: 'whole', info: infoOf(entry.facts, entry), run };
   }
+  if (entry.form === 'split') {
+    const { run } = runtimes.segmentationV8Kernel(model, pause);
+    return { form: 'split', info: infoOf(entry.facts, entry), run };
+  }
   const info = segmentationInfo(model, entry);
   const session = await runtimes.onnx.createSession(model);
-  const input = entry.form === 'split' ? 'powers' : 'x';
-  if (!session.inputNames.includes(input)) throw new Error(`${info.id} has no input "${input}"`);
+  if (!session.inputNames.includes('x')) throw new Error(`${info.id} has no input "x"`);
   const { windowSamples, framesPerWindow, classes } = info;
 
-  async function infer(data: Float32Array, dims: readonly number[], samples: number): Promise<Float32Array> {
-    const { data: scores, dims: shape } = floatOutput(await session.run({ [input]: floatTensor(data, dims) }), 'y');
-    const isExpected =
-      samples === windowSamples ? scores.length === framesPerWindow * classes : scores.length % classes === 0;
-    if (!isExpected) {
-      throw new Error(`${info.id} gave [${shape.join(', ')}], not [1, ${framesPerWindow}, ${classes}]`);
-    }
-    return scores;
-  }
-
-  if (entry.form === 'whole') {
-    return { form: 'whole', info, run: (window) => infer(window, [1, 1, window.length], window.length) };
-  }
   return {
-    form: 'split',
+    form: 'whole',
     info,
-    run: (powers, frames) => infer(powers, [1, frames, POWER_BANDS], frames * POWER_SHIFT_SAMPLES),
+    async run(window) {
+      const outputs = await session.run({ x: floatTensor(window, [1, 1, window.length]) });
+      const { data: scores, dims } = floatOutput(outputs, 'y');
+      const isExpected =
+        window.length === windowSamples ? scores.length === framesPerWindow * classes : scores.length % classes === 0;
+      if (!isExpected) throw new Error(`${info.id} gave [${dims.join(', ')}], not [1, ${framesPerWindow}, ${classes}]`);
+      return scores;
+    },
   };
 }
 
