@@ -119,7 +119,8 @@ def pack(model: Path) -> list[bytes]:
         sections += attention_sections(weights, str(2 * number), products[5 * number : 5 * number + 5])
         sections += gru_sections(weights, str(2 * number + 1), layer)
     up, out = products[-2:]
-    sections += AfterNorm(up, weights["network.up.bias"], weights["network.norm.weight"], weights["network.norm.bias"]).sections()
+    bias, gain, offset = (weights[f"network.{name}"] for name in ("up.bias", "norm.weight", "norm.bias"))
+    sections += AfterNorm(up, bias, gain, offset).sections()
     sections += convolution(weights, "skip") + convolution(weights, "conv3")
     sections.append(floats(np.pad(out, [(0, 0), (0, 1)]), np.pad(weights["network.out.bias"], (0, 1))))
     return sections

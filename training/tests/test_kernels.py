@@ -11,8 +11,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from kernels.halve import halved
 from kernels.initializers import read_initializers, read_layers
-from kernels.layout import SEGMENTATION, VERSION, rounded, row_steps, tiles, write_weights
+from kernels.layout import SEGMENTATION, VERSION, norm_row_steps, rounded, row_steps, tiles, write_weights
 from kernels.segmentation import FILTER_TAPS, HALF_TAPS, shaped
+from kernels.segmentation_v8 import NORM_UNIT, WIDTH, AfterNorm
 
 
 class Layout(unittest.TestCase):
@@ -22,6 +23,14 @@ class Layout(unittest.TestCase):
         steps = row_steps(rows, 32767, signed=True)
         integers = rounded(rows, steps).astype(np.int64)
         self.assertLess(np.abs(integers).sum(1).max() * 32767, 2**31)
+        self.assertTrue(np.all(np.abs(integers * steps[:, None] - rows) <= steps[:, None] / 2 * 1.001))
+
+    def test_no_input_of_a_limited_norm_overflows_a_sum(self) -> None:
+        rows = np.random.default_rng(0).normal(0, 1, (40, 400)) * np.logspace(-6, 6, 40)[:, None]
+        rows[3, 1:] = 0
+        steps = norm_row_steps(rows, 32767)
+        integers = rounded(rows, steps).astype(np.int64)
+        self.assertLess(np.linalg.norm(integers, axis=1).max() * 32767, 2**31)
         self.assertTrue(np.all(np.abs(integers * steps[:, None] - rows) <= steps[:, None] / 2 * 1.001))
 
     def test_tiles_hold_pairs_of_all_rows(self) -> None:
@@ -48,6 +57,24 @@ class Filters(unittest.TestCase):
         )
         self.assertLess(noise_shaped, plain / 3)
         self.assertEqual(np.abs(shaped(halves, steps)[:, FILTER_TAPS // 2 + 1 :]).max(), 0)
+
+
+class Normalisation(unittest.TestCase):
+    def test_layer_after_a_normalisation(self) -> None:
+        rng = np.random.default_rng(0)
+        weights, bias = rng.normal(0, 1, (WIDTH, 24)), rng.normal(0, 1, 24)
+        gain, offset = rng.normal(1, 0.3, WIDTH), rng.normal(0, 0.3, WIDTH)
+        layer = AfterNorm(weights, bias, gain, offset)
+        values = rng.normal(0, 1, WIDTH) ** 3
+        values = (values - values.mean()) / values.std()
+        expected = (values * gain + offset) @ weights + bias
+        packed, scale, bias_of_kernel = layer.sections()
+        rows = np.frombuffer(packed, "<i2").reshape(3, WIDTH // 2, 8, 2).transpose(0, 2, 1, 3).reshape(24, WIDTH)
+        sums = rows.astype(np.int64) @ np.rint(values / NORM_UNIT).astype(np.int64)
+        got = sums * np.frombuffer(scale, "<f4") + np.frombuffer(bias_of_kernel, "<f4")
+        np.testing.assert_allclose(got, expected, atol=0.005)
+        self.assertTrue(np.all(np.abs(expected) <= layer.limits()))
+        self.assertLess(np.abs(values / NORM_UNIT).max(), 32767)
 
 
 class Models(unittest.TestCase):
