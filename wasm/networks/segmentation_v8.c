@@ -23,8 +23,9 @@ static AttentionWeights attention[PAIRS_OF_BLOCKS];
 static GruWeights gru[PAIRS_OF_BLOCKS];
 static OutputWeights output_weights;
 
-static enum { FRONT_END, BLOCKS, END, DONE } stage = DONE;
-static int power_frames, frames, pair;
+static int power_frames, frames;
+/* The next pair of blocks. */
+static int pair = PAIRS_OF_BLOCKS;
 /* Unit of `fine_integers`. */
 static float fine_unit;
 
@@ -92,7 +93,6 @@ EXPORT(start) int start(int count) {
   power_frames = count;
   frames = count / 4;
   pair = 0;
-  stage = FRONT_END;
   return 2 * frames;
 }
 
@@ -143,19 +143,14 @@ static void end(void) {
   output_layer(&output_weights, projections, 2 * frames, output);
 }
 
-/* Continues the window; returns whether more steps are left. */
+/* Continues the window by a pair of blocks; returns whether more steps are left. */
 EXPORT(step) int step(void) {
-  if (stage == FRONT_END) {
-    front_end();
-    stage = BLOCKS;
-  } else if (stage == BLOCKS) {
-    attention_block(&attention[pair]);
-    gru_block(&gru[pair]);
-    pair++;
-    if (pair == PAIRS_OF_BLOCKS) stage = END;
-  } else if (stage == END) {
-    end();
-    stage = DONE;
-  }
-  return stage != DONE;
+  if (pair == PAIRS_OF_BLOCKS) return 0;
+  if (pair == 0) front_end();
+  attention_block(&attention[pair]);
+  gru_block(&gru[pair]);
+  pair++;
+  if (pair < PAIRS_OF_BLOCKS) return 1;
+  end();
+  return 0;
 }

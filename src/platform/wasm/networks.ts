@@ -85,7 +85,7 @@ export interface PowerSegmentationKernel {
  * frames of mel powers.
  *
  * @param weights the file that `training/kernels` makes of the network's ONNX file
- * @param pause called between two steps, each of which takes at most a third of the run's time
+ * @param pause called between two steps, each of which takes at most half of the run's time
  * @throws if the weights are not those of this network
  */
 export function createSegmentationV8Kernel(
