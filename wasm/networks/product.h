@@ -3,8 +3,8 @@
  *
  * The instruction i32x4.dot_i16x8_s multiplies four pairs of values and adds each pair, so that weights and activations
  * are stored in pairs of neighbours along the summed dimension. A tile holds eight vectors of sums in registers; more
- * would spill. The packer limits the absolute sum of each row of weights, so that no total overflows. A partial sum may
- * overflow, which does no harm, since additions wrap around.
+ * would spill. The packer limits the absolute sum or the norm of each row of weights, so that no total overflows. A partial
+ * sum may overflow, which does no harm, since additions wrap around.
  *
  * Each iteration multiplies one pair. V8 moves all loads of a loop's body to its start: with two pairs, a body has more
  * values than there are registers.
@@ -37,8 +37,8 @@ INLINE Vector add_product(Vector sums, Vector weights, Vector values) {
 
 /*
  * Adds 8 rows times 4 columns. weights [pairs][8 rows][2], columns [pairs][4 columns][2].
- * Columns are loaded value by value: shuffles of one load would wait for the units that multiply and add. All loads are
- * at fixed distances from two addresses.
+ * Each column has a load: shuffles of a common one would take the units that multiply and add. All loads are at fixed
+ * distances from two addresses, since engines that check bounds in code, such as workerd's, are slow with more.
  */
 INLINE void add_product_8x4(const int16_t *weights, const int16_t *columns, int pairs, Sums8x4 sums) {
   const int16_t *end = columns + pairs * 4 * PAIR;

@@ -179,7 +179,7 @@ describe('embedding', () => {
 
 describe('the runtime', () => {
   it('takes at most 56 MB of memory for the default pack', async () => {
-    // ONNX Runtime has one heap in a process, which other test files may share. In a fresh one all takes 50 MB.
+    // ONNX Runtime has one heap in a process, which other test files may share. In a fresh one all takes 52 MB.
     const before = runtimes.memoryBytes();
     for (const entry of [pack.segmentation, fast]) {
       const segmentation = await createSegmentation(runtimes, bytes(segmentationFile(entry).path), entry);
