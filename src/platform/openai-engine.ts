@@ -51,6 +51,8 @@ export function createOpenAiEngine(
           method: 'POST',
           headers: engine.key === undefined ? {} : { Authorization: `Bearer ${engine.key}` },
           body: formOf(engine.model, samples, language),
+          // The audio goes to no other address than the operator's.
+          redirect: 'manual',
           signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
         });
         const text = await readText(response);
