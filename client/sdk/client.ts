@@ -217,7 +217,7 @@ export class RollcallClient {
   /** Polls until the job has ended or the signal aborts; returns the last state received. */
   async wait(jobId: string, options: WaitOptions = {}): Promise<Outcome<JobState>> {
     const { pollMs, signal, patienceMs = DEFAULT_PATIENCE_MS, onUpdate, onTrouble } = options;
-    let pauseMs = pollMs ?? FIRST_POLL_MS;
+    const sinceMs = performance.now();
     let failingSinceMs: number | undefined;
     let lastState: Outcome<JobState> | undefined;
     for (;;) {
@@ -235,8 +235,9 @@ export class RollcallClient {
         if (!isTemporary(job.error) || performance.now() - failingSinceMs > patienceMs) return job;
         onTrouble?.(job.error);
       }
-      await pause(pauseMs, signal);
-      if (pollMs === undefined) pauseMs = Math.min(SLOWEST_POLL_MS, pauseMs * 1.3);
+      // The result comes at most a tenth of the job's time late.
+      const tenthMs = (performance.now() - sinceMs) / 10;
+      await pause(pollMs ?? Math.min(SLOWEST_POLL_MS, Math.max(FIRST_POLL_MS, tenthMs)), signal);
     }
   }
 

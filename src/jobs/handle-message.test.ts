@@ -218,6 +218,21 @@ it('assemblies and shards of short jobs go to the priority queue', () => {
   expect(queueOf({ step: 'shard', jobId, shard: 0 })).toBe('jobs');
 });
 
+it('a short job is assembled with its last shard, not behind the shards of other short jobs', async () => {
+  await world.running();
+  await world.putChunks(new Float32Array(16_000).fill(0.01));
+  const partDone = async () => {
+    await world.ports.store.nextStep(world.id, ['analyse'], 'assemble', NOW);
+    return true;
+  };
+  const ports = { ...world.ports, progress: { ...world.ports.progress, partDone } };
+  const shard = { step: 'shard', jobId: world.id, shard: 0 } as const;
+  expect(await handle(ports, shard)).toEqual({ kind: 'done' });
+  expect(await world.steps()).toEqual(['assemble']);
+  expect(await handle(ports, { ...shard, isShort: true })).toEqual({ kind: 'done' });
+  expect(await world.record()).toMatchObject({ status: 'succeeded' });
+});
+
 it('batches of webhooks are smaller than six, the limit of open connections', () => {
   const config = readFileSync(new URL('../../wrangler.jobs.toml', import.meta.url), 'utf8');
   const [, size] = /queue = "rollcall-webhooks"\nmax_batch_size = (\d+)/.exec(config) ?? [];

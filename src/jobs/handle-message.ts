@@ -58,11 +58,16 @@ export async function handleMessage(
       const whileWaiting = waitingPulse(ports, message);
       await mutex.run({ isUrgent: isUrgent(message), sleep: ports.sleep, whileWaiting }, handle);
     }
-    return DONE;
   } catch (error) {
     if (error instanceof StepNotDue) return { kind: 'retry', delaySeconds: error.delaySeconds };
     return onError(ports, message, begun, attempt, error);
   }
+  if (begun && message.step === 'shard' && isUrgent(message)) {
+    // The message of the assembly is behind the shards of all other short jobs. If the assembly fails here, that message
+    // or the next sweep repeats it.
+    await handleMessage(platformPorts, mutex, { step: 'assemble', jobId: message.jobId }, 1);
+  }
+  return DONE;
 }
 
 /** Renews the lease of a step that waits for its turn; undefined for shards, whose lease is long enough. */

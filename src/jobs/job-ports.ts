@@ -171,10 +171,11 @@ export interface TranscriptionEngine {
   /**
    * @param samples 16-bit, little-endian, mono, 16 kHz
    * @param language ISO 639 code; detected from the audio if not given
+   * @param timeoutMs time for the answer, if less than the engine's own limit
    */
   transcribe(
     samples: Uint8Array,
-    options: { readonly language?: string; readonly signal?: AbortSignal },
+    options: { readonly language?: string; readonly signal?: AbortSignal; readonly timeoutMs?: number },
   ): Promise<Result<EngineAnswer, EngineFault>>;
 }
 

@@ -211,6 +211,32 @@ describe('an engine that fails', () => {
     expect((await output()).turnLevelTranscription?.length).toBeGreaterThan(1);
   });
 
+  it('by silence has a minute for its first piece, which is sent alone', async () => {
+    await assembled();
+    const calls: (number | undefined)[] = [];
+    const working = server.engine();
+    let open = 0;
+    const openAtOnce: number[] = [];
+    engine = {
+      ...working,
+      maxPieceSeconds: 8,
+      async transcribe(samples, options) {
+        calls.push(options.timeoutMs);
+        openAtOnce.push(++open);
+        try {
+          return await working.transcribe(samples, options);
+        } finally {
+          open--;
+        }
+      },
+    };
+    await tick('transcribe');
+    expect(calls.slice(0, 3)).toEqual([60_000, undefined, undefined]);
+    expect(openAtOnce.slice(0, 2)).toEqual([1, 1]);
+    expect(Math.max(...openAtOnce)).toBeGreaterThan(1);
+    expect(await world.record()).toMatchObject({ status: 'succeeded' });
+  });
+
   it('that is no longer configured costs only the transcript', async () => {
     await assembled();
     engine = undefined;

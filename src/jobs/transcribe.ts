@@ -23,6 +23,8 @@ type TranscriptionPorts = EndPorts &
 const SAMPLE_RATE_HZ = 16_000;
 /** An invocation starts pieces for this long and then hands over, so that jobs take turns. */
 const SLICE_MS = 15_000;
+/** Time for the first answer of an engine that has not answered this job yet, or not lately. */
+const FIRST_ANSWER_MS = 60_000;
 /** Pauses before the retries if no piece succeeds in between; then the job ends without a transcript. */
 const PAUSES_SECONDS = [2, 5, 15, 30, 60, 120, 300];
 /** Retries of a refused request: the answer is unlikely to change. */
@@ -81,29 +83,44 @@ class Run {
     private readonly signal: AbortSignal | undefined,
   ) {}
 
-  /** @returns the first fault of the engine; undefined if all pieces are done or the time is up */
-  async transcribe(pieces: readonly Piece[], { turns, pieces: done }: Transcription): Promise<EngineFault | undefined> {
+  /**
+   * An engine that does not answer must not hold up the transcriptions of others: its first piece is sent alone and must
+   * be answered soon.
+   *
+   * @returns the first fault of the engine; undefined if all pieces are done or the time is up
+   */
+  async transcribe(
+    pieces: readonly Piece[],
+    { turns, pieces: done, failures }: Transcription,
+  ): Promise<EngineFault | undefined> {
     const { ports, jobId, tag } = this;
+    const answersBefore = done > 0 && failures === 0;
     const startedAt = ports.now();
     const isOver = () => this.hasSucceeded && ports.now() - startedAt > SLICE_MS;
     this.next = done;
     let fault: EngineFault | undefined;
-    const work = async (): Promise<void> => {
-      while (this.next < pieces.length && !fault && !isOver()) {
+    const work = async (isEnough: () => boolean, timeoutMs?: number): Promise<void> => {
+      while (this.next < pieces.length && !fault && !isEnough()) {
         const piece = this.next++;
         if (await ports.objects.exists(wordsKey(jobId, tag, piece))) continue;
-        fault = (await this.#transcribe(pieces[piece], piece, turns)) ?? fault;
+        fault = (await this.#transcribe(pieces[piece], piece, turns, timeoutMs)) ?? fault;
       }
     };
-    await Promise.all(Array.from({ length: this.engine.concurrency }, work));
+    if (!answersBefore) await work(() => this.hasSucceeded, FIRST_ANSWER_MS);
+    await Promise.all(Array.from({ length: this.engine.concurrency }, () => work(isOver)));
     this.isComplete = !fault && this.next >= pieces.length;
     return fault;
   }
 
-  async #transcribe({ audio }: Piece, piece: number, turns: SpeakerTurns): Promise<EngineFault | undefined> {
+  async #transcribe(
+    { audio }: Piece,
+    piece: number,
+    turns: SpeakerTurns,
+    timeoutMs: number | undefined,
+  ): Promise<EngineFault | undefined> {
     const { ports, jobId, tag, signal } = this;
     const samples = await readSamples(ports, jobId, tag, audio);
-    const answer = await this.engine.transcribe(samples, { language: this.language, signal });
+    const answer = await this.engine.transcribe(samples, { language: this.language, signal, timeoutMs });
     if (signal?.aborted) throw new JobGone(jobId);
     if (!answer.ok) {
       ports.log('warn', 'transcription_failed', { jobId, piece, kind: answer.error.kind, error: answer.error.message });

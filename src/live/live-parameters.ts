@@ -21,11 +21,20 @@ export interface LiveTiming {
   readonly minNewSpeakerSeconds: number;
 }
 
-/** Short latencies: more windows, and less speech for a new speaker. */
+/**
+ * Short latencies: more windows, and less speech for a new speaker. `marginSamples` is the part of the latency that is
+ * left for computing and for speakers who are recognised late.
+ */
 const TIMINGS = [
-  { belowMs: 750, hopSamples: 4000, mergedWindows: 5, minNewSpeakerSeconds: 0.4 },
-  { belowMs: 1750, hopSamples: 8000, mergedWindows: 3, minNewSpeakerSeconds: 0.7 },
-  { belowMs: Number.POSITIVE_INFINITY, hopSamples: 9600, mergedWindows: 3, minNewSpeakerSeconds: 0.7 },
+  { belowMs: 750, hopSamples: 4000, marginSamples: 0, mergedWindows: 5, minNewSpeakerSeconds: 0.4 },
+  { belowMs: 1750, hopSamples: 6400, marginSamples: 1600, mergedWindows: 3, minNewSpeakerSeconds: 0.7 },
+  {
+    belowMs: Number.POSITIVE_INFINITY,
+    hopSamples: 9600,
+    marginSamples: 0,
+    mergedWindows: 3,
+    minNewSpeakerSeconds: 0.7,
+  },
 ] as const;
 /** Below this latency no local speaker is held back. */
 const PENDING_FROM_SECONDS = 0.5;
@@ -40,10 +49,11 @@ const MIN_PAST_SAMPLES = 2.5 * SAMPLE_RATE_HZ;
  * and the wait for the end of a frame of audio. On average it is half a hop less.
  */
 export function timingOf({ latencyMs }: Pick<LiveSettings, 'latencyMs'>): LiveTiming {
-  const { hopSamples, mergedWindows, minNewSpeakerSeconds } = TIMINGS.find(({ belowMs }) => latencyMs < belowMs)!;
+  const timing = TIMINGS.find(({ belowMs }) => latencyMs < belowMs)!;
+  const { hopSamples, marginSamples, mergedWindows, minNewSpeakerSeconds } = timing;
   // Hops are whole or half frames of 100 ms; a window waits for the end of the frame in which it ends.
   const frameWaitSamples = hopSamples % FRAME_SAMPLES;
-  const wanted = (latencyMs / 1000) * SAMPLE_RATE_HZ - hopSamples - frameWaitSamples;
+  const wanted = (latencyMs / 1000) * SAMPLE_RATE_HZ - hopSamples - frameWaitSamples - marginSamples;
   const lookaheadSamples = Math.max(0, Math.floor(wanted / LOOKAHEAD_GRID_SAMPLES)) * LOOKAHEAD_GRID_SAMPLES;
   const windowSamples = Math.max(LIVE.windowSamples, lookaheadSamples + MIN_PAST_SAMPLES);
   const wideSamples = Math.max(LIVE.wideSamples, windowSamples);

@@ -87,6 +87,15 @@ it.each([
   expect(await transcribe()).toMatchObject({ ok: false, error: { kind: 'nonsense' } });
 });
 
+it('sends the audio to no other address than that of the engine', async () => {
+  server.behaviours.push((response) => {
+    response.writeHead(307, { location: `${server.url}/audio/transcriptions` });
+    response.end();
+  });
+  expect(await transcribe()).toMatchObject({ ok: false, error: { kind: 'refused' } });
+  expect(server.heard.length).toBe(1);
+});
+
 it('reports an engine that does not answer, breaks off or sends too much as unavailable', async () => {
   const unavailable = { ok: false, error: { kind: 'unavailable' } };
   server.behaviours.push(() => undefined);

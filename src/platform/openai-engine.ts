@@ -38,19 +38,21 @@ const answerSchema = z.object({
  */
 export function createOpenAiEngine(
   engine: OpenAiEngine,
-  { fetch: send = (url: string, init: RequestInit) => fetch(url, init), timeoutMs = TIMEOUT_MS } = {},
+  { fetch: send = (url: string, init: RequestInit) => fetch(url, init), timeoutMs: limitMs = TIMEOUT_MS } = {},
 ): TranscriptionEngine {
   return {
     maxPieceSeconds: MAX_PIECE_SECONDS,
     concurrency: CONCURRENCY,
 
-    async transcribe(samples, { language, signal }) {
+    async transcribe(samples, { language, signal, timeoutMs = limitMs }) {
       const timeout = AbortSignal.timeout(timeoutMs);
       try {
         const response = await send(`${engine.url.replace(/\/+$/, '')}/audio/transcriptions`, {
           method: 'POST',
           headers: engine.key === undefined ? {} : { Authorization: `Bearer ${engine.key}` },
           body: formOf(engine.model, samples, language),
+          // The audio goes to no other address than the operator's.
+          redirect: 'manual',
           signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
         });
         const text = await readText(response);

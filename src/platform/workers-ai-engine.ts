@@ -25,12 +25,12 @@ const answerSchema = z.object({
 });
 
 /** Transcription by Workers AI, in the account of the deployment. */
-export function createWorkersAiEngine(ai: AiBinding, { timeoutMs = TIMEOUT_MS } = {}): TranscriptionEngine {
+export function createWorkersAiEngine(ai: AiBinding, { timeoutMs: limitMs = TIMEOUT_MS } = {}): TranscriptionEngine {
   return {
     maxPieceSeconds: MAX_PIECE_SECONDS,
     concurrency: CONCURRENCY,
 
-    async transcribe(samples, { language }) {
+    async transcribe(samples, { language, timeoutMs = limitMs }) {
       const input = { audio: base64(wavOf(samples)), task: 'transcribe', ...(language !== undefined && { language }) };
       let answer: unknown;
       try {

@@ -192,6 +192,10 @@ describe('a bad key is refused: 401', () => {
     expect(await status(`${header}.${changed}.${signature}`)).toBe(401);
   });
 
+  it('padding after the signature', async () => {
+    expect(await status(`${service.main.token}=`)).toBe(401);
+  });
+
   it('alg none', async () => {
     const { accountId, keyId } = service.main;
     const token = new UnsecuredJWT({ scope: 'jobs:read' })
