@@ -56,7 +56,7 @@ function serviceCpuMs(service: BenchService): number {
 }
 
 /** Audio for sherpa-onnx's WebAssembly build, whose speed does not depend on the length. */
-const WASM_SECONDS = 120;
+const WASM_SECONDS = 30;
 
 interface SherpaSpeed {
   /** × real time of the WebAssembly build. */
@@ -162,5 +162,5 @@ Its input is decoded (16 kHz mono, in memory); decoding with this service's WebA
 ${sherpa.decodeSeconds.toFixed(1)} s, which its time excludes. The step of its windows is 1 s; the table has the
 service's. It runs native AVX code, workerd 128-bit WebAssembly SIMD; a ratio below 1 means that the service is slower.
 Its WebAssembly build (npm package sherpa-onnx ${sherpaWasmVersion()}, Node, one thread, the same models)
-ran at ${sherpa.wasmRealTime.toFixed(1)} × real time on the first ${WASM_SECONDS / 60} minutes.`;
+ran at ${sherpa.wasmRealTime.toFixed(1)} × real time on the first ${WASM_SECONDS} s.`;
 }
