@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the committed modules: their checksums, and that a rebuild gives the same bytes.
 #   wasm/check.sh            checksums, rebuild of dsp.wasm and of the networks' modules (seconds)
-#   wasm/check.sh --codecs   also codecs.wasm (minutes; fetches Debian's source of FFmpeg unless FFMPEG_TARBALL is set)
+#   wasm/check.sh --codecs   also codecs.wasm and media.wasm (minutes; fetches Debian's source of FFmpeg unless FFMPEG_TARBALL is set)
 # Only clang 14.0.6 of Debian 12 gives the same bytes; with another compiler the script exits with status 3.
 set -euo pipefail
 
@@ -30,4 +30,7 @@ if [ "${1:-}" = "--codecs" ]; then
   OUT="$scratch/codecs.wasm" ./codecs/build.sh >/dev/null
   cmp "$scratch/codecs.wasm" codecs/codecs.wasm
   echo "codecs.wasm: the rebuild is identical"
+  OUT="$scratch/media.wasm" ./media/build.sh >/dev/null
+  cmp "$scratch/media.wasm" media/media.wasm
+  echo "media.wasm: the rebuild is identical"
 fi

@@ -82,6 +82,77 @@ export interface DecoderPort {
   open(spec: CodecSpec): PacketDecoder;
 }
 
+/** Results of `MediaInstance` below 0, as `wasm/media/media.c` numbers them. */
+export const MEDIA_CODE = {
+  end: -1,
+  unknownFormat: -2,
+  noAudio: -3,
+  noDecoder: -4,
+  damaged: -5,
+  changed: -6,
+  noMemory: -7,
+  encrypted: -8,
+  /** The module failed; only `restore` may follow. */
+  trapped: -100,
+} as const;
+
+/**
+ * FFmpeg's demuxer and decoder on one recording. `open` and `step` throw what the read function throws; then only
+ * `restore` may follow.
+ */
+export interface MediaInstance {
+  /**
+   * Recognises the format and opens the best audio stream.
+   *
+   * @param canSeek lets containers look for an index at the end of the file
+   * @returns 0, or a code below 0
+   */
+  open(sizeBytes: number, canSeek: boolean): number;
+  /** Reads at most one packet. @returns the number of samples a channel, 0 if there are none yet, or a code below 0 */
+  step(): number;
+  /**
+   * Mixes the `count` samples of the last step, once: to one channel, or to the mean of those without low-frequency
+   * effects. −1…1, except for PCM that is scaled otherwise. The view is valid until the next call.
+   */
+  mono(channel: number | undefined, count: number): Float32Array;
+  /** Container's time of the first of them, in samples; NaN if unknown. */
+  readonly position: number;
+  /** Length of these samples by a container that rounds it to its clock; NaN for others. */
+  readonly duration: number;
+  /** Samples of one tick of that clock. */
+  readonly tick: number;
+  /** Of the first samples; 0 before them. */
+  readonly sampleRateHz: number;
+  readonly channels: number;
+  /** Packets that gave no samples, and those of them that are damaged. */
+  readonly lostPackets: number;
+  readonly damagedPackets: number;
+  /** Time from which the container plays, in samples; NaN if it does not say. */
+  readonly start: number;
+  /** Time at which it ends, in samples; NaN if it does not say. */
+  readonly end: number;
+  /** Samples of one tick of the clock of `end`. */
+  readonly endTick: number;
+  /** FFmpeg's name of the format or codec, or the reason of its last failure; empty if there is none. */
+  text(which: 'format' | 'codec' | 'reason'): string;
+  /**
+   * All state: the bytes of the memory in use.
+   *
+   * @param into an older copy, which is overwritten and returned if its length is right
+   */
+  copy(into?: Uint8Array): Uint8Array;
+  /** Sets the state back to a copy, which may be of another instance of the same module. */
+  restore(copy: Uint8Array): void;
+}
+
+export interface MediaPort {
+  /**
+   * @param read copies bytes of the recording at `position`, as many as it has at once; 0 at the end. May throw if it
+   *   does not have them yet
+   */
+  create(read: (position: number, into: Uint8Array) => number): MediaInstance;
+}
+
 /** One open rational resampler to 16 kHz whose output is aligned to the absolute sample index of the recording. */
 export interface Resampler {
   /** Input samples at the source rate; returns the outputs that are complete. The view is valid until the next call. */
@@ -106,6 +177,8 @@ export interface ResamplerPort {
 export interface AudioError {
   readonly kind: 'empty' | 'not_audio' | 'unsupported' | 'corrupt' | 'no_samples';
   readonly message: string;
+  /** FFmpeg's reason, in its words. */
+  readonly detail?: string;
 }
 
 export type Result<T, E> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: E };
@@ -119,9 +192,10 @@ export const ok = <T>(value: T): { readonly ok: true; readonly value: T } => ({ 
 export const fail = (
   kind: AudioError['kind'],
   message: string,
+  detail?: string,
 ): { readonly ok: false; readonly error: AudioError } => ({
   ok: false,
-  error: { kind, message },
+  error: { kind, message, ...(detail && { detail }) },
 });
 
 export type AudioResult<T> = Result<T, AudioError>;

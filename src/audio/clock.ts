@@ -76,6 +76,11 @@ export class Clock {
     return this.state.gaps >= MAX_GAPS || this.state.brokenTimes >= MAX_GAPS;
   }
 
+  /** Starts at `position`, which is before the recording if it is below 0. `stamp` is its time in the container. */
+  start(position: number, stamp: number): void {
+    Object.assign(this.state, { position, shift: position - stamp, isStarted: true });
+  }
+
   /** Counts `samples` samples. */
   advance(samples: number): void {
     this.state.position += samples;
@@ -99,8 +104,7 @@ export class Clock {
   jumpTo(stamp: number): number {
     const { state } = this;
     if (!state.isStarted) {
-      state.shift = state.position - stamp;
-      state.isStarted = true;
+      this.start(state.position, stamp);
       return 0;
     }
     const jump = this.offsetOf(stamp);
@@ -181,6 +185,31 @@ export function roundingErrorSamples(
   const off = samples * timescale - ticks * rateHz;
   const isRounding = Math.abs(off) < rateHz && Math.abs(off) * packets > MAX_ROUNDING_TICKS * rateHz;
   return isRounding ? off / timescale : 0;
+}
+
+/** Rounding of a run of packets of the same duration. Plain JSON. */
+export interface RoundingState {
+  duration: number;
+  packets: number;
+}
+
+/**
+ * Samples by which the container's time of the next packet is too early because it rounds the durations; below 0 if it
+ * is too late. Once a run shows that it does, all its earlier packets are included.
+ *
+ * @param run counts the packets of the same duration
+ * @param samples number of samples that the packet decodes to
+ * @param duration the container's, in samples
+ * @param tick samples of one tick of the container's clock
+ */
+export function roundingOfRun(run: RoundingState, samples: number, duration: number, tick: number): number {
+  if (duration !== run.duration) Object.assign(run, { duration, packets: 0 });
+  const off = samples - duration;
+  if (!(Math.abs(off) < tick)) return 0;
+  const isRounding = (packets: number) => Math.abs(off) * packets > MAX_ROUNDING_TICKS * tick;
+  const had = isRounding(run.packets++);
+  if (!isRounding(run.packets)) return 0;
+  return had ? off : off * run.packets;
 }
 
 /** Packets of a track that are compared: video is not stored in the order of its times. */

@@ -17,6 +17,7 @@ import { flacFile, flacFrames, flacHeader } from '../../test/helpers/flac.ts';
 import { amrOf, matroskaOf, oggOpus, times, transportStreamOf } from '../../test/helpers/long-recordings.ts';
 import { apeTag, id3v1, id3v2, infoFrame, mp3Frames } from '../../test/helpers/mp3-frames.ts';
 import { fragmentMovie, packetMovie } from '../../test/helpers/mp4.ts';
+import { mutate } from '../../test/helpers/mutate.ts';
 import { withChecksums } from '../../test/helpers/ogg.ts';
 import { pcm16, wavFile } from '../../test/helpers/wav.ts';
 import type { AudioResult } from './audio-ports.ts';
@@ -109,30 +110,6 @@ const long: Record<string, () => Uint8Array | Promise<Uint8Array>> = {
   adts: () => concat(...times(25, format('adts-aac-8000-mono.aac'))),
   mp3: () => mp3Frames(4000),
 };
-
-const EXTREME_BYTES = [0, 1, 0x7f, 0x80, 0xfe, 0xff];
-
-/** Overwrites, cuts, repeats and inserts bytes, mostly near the start with the headers. */
-function mutate(bytes: Uint8Array, next: () => number): Uint8Array {
-  let out: Uint8Array = bytes.slice();
-  const position = () => Math.floor(next() ** (next() < 0.5 ? 4 : 1) * out.length);
-  for (let count = 1 + Math.floor(next() * 6); count > 0; count--) {
-    const kind = next();
-    const at = position();
-    if (kind < 0.45) out[at] = Math.floor(next() * 256);
-    else if (kind < 0.7)
-      out.fill(EXTREME_BYTES[Math.floor(next() * EXTREME_BYTES.length)], at, at + 1 + Math.floor(next() * 5));
-    else if (kind < 0.8) out = out.slice(0, at + 1);
-    else if (kind < 0.9) out = concat(out.subarray(0, at), out.subarray(position()));
-    else
-      out = concat(
-        out.subarray(0, at),
-        Uint8Array.from({ length: 9 }, () => Math.floor(next() * 256)),
-        out.subarray(at),
-      );
-  }
-  return out;
-}
 
 const ports = audioPorts();
 

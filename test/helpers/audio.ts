@@ -2,12 +2,20 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type AudioResult, type ByteSource, type DecoderPort, fail, ok } from '../../src/audio/audio-ports.ts';
+import {
+  type AudioResult,
+  type ByteSource,
+  type DecoderPort,
+  fail,
+  type MediaPort,
+  ok,
+} from '../../src/audio/audio-ports.ts';
 import { BlockReader } from '../../src/audio/block-reader.ts';
 import { Decoding, type Restart } from '../../src/audio/decode.ts';
 import { type AudioPorts, type Checkpoint, openPart, Recording, type RecordingEnd } from '../../src/audio/recording.ts';
 import { createDecoders } from '../../src/platform/wasm/codecs.ts';
 import { createDsp } from '../../src/platform/wasm/dsp.ts';
+import { createMedia } from '../../src/platform/wasm/media.ts';
 
 const wasm = (path: string) => new WebAssembly.Module(readFileSync(new URL(`../../wasm/${path}`, import.meta.url)));
 
@@ -15,6 +23,9 @@ const wasm = (path: string) => new WebAssembly.Module(readFileSync(new URL(`../.
 export function audioPorts(): AudioPorts {
   return { decoder: createDecoders(wasm('codecs/codecs.wasm')), resampler: createDsp(wasm('dsp/dsp.wasm')).resampler };
 }
+
+/** The real demuxers and decoders. */
+export const mediaPort = (): MediaPort => createMedia(wasm('media/media.wasm'));
 
 export interface CountingSource extends ByteSource {
   /** Reads so far: streams have only an offset, ranges also a length. */

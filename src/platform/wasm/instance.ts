@@ -33,18 +33,21 @@ export class ResultBuffer {
 /**
  * Instantiates a compiled reactor module synchronously. The modules need no system; the few WASI functions that libc
  * links in return "not supported".
+ *
+ * @param imports functions of ours that the module imports
  */
-export function instantiate<Exports>(module: WebAssembly.Module): Exports {
+export function instantiate<Exports>(module: WebAssembly.Module, imports: WebAssembly.Imports = {}): Exports {
   const notSupported = () => 52;
   const wasi: Record<string, () => number> = {};
   for (const { module: from, name } of WebAssembly.Module.imports(module)) {
+    if (from in imports) continue;
     if (from !== 'wasi_snapshot_preview1') throw new Error(`unexpected wasm import ${from}.${name}`);
     wasi[name] = notSupported;
   }
   wasi.proc_exit = () => {
     throw new WebAssembly.RuntimeError('the module exited');
   };
-  const instance = new WebAssembly.Instance(module, { wasi_snapshot_preview1: wasi });
+  const instance = new WebAssembly.Instance(module, { ...imports, wasi_snapshot_preview1: wasi });
   // The type of a module does not include its exports; the caller states them.
   const exports = instance.exports as unknown as Exports & { _initialize(): void };
   exports._initialize();
