@@ -241,7 +241,8 @@ describe.runIf(RUNS_ALL_CASES)('a long job', () => {
     }
     if (SIM_LOG !== undefined) console.table(costs);
     const [short, hour, hours, day] = costs;
-    expect(short!.d1Statements).toBeLessThanOrEqual(30);
+    // Three of them by the message of an assembly that the last shard has done.
+    expect(short!.d1Statements).toBeLessThanOrEqual(33);
     expect(hour!.d1Statements).toBeLessThanOrEqual(short!.d1Statements + 45);
     expect(hours!.d1Statements).toBeLessThanOrEqual(short!.d1Statements + 80);
     expect(day!.d1Statements).toBeLessThanOrEqual(short!.d1Statements + 420);
