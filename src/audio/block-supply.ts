@@ -93,7 +93,7 @@ export class BlockSupply {
     this.#bytesOfCall = 0;
   }
 
-  /** The block after the one that was read last, if it is not in memory. */
+  /** The next block in the file, if it is not in memory. */
   get nextMissing(): number | undefined {
     const next = this.#lastIndex + 1;
     return next < this.#count && !this.#blocks.has(next) ? next : undefined;

@@ -155,7 +155,7 @@ void residual_convolution(const SquareConvolution *weights, const Map *in, const
 
 /* dense.c; activations [frames, MAX_CHANNELS] in 16 bits */
 void stem(const StemWeights *weights, int frames, int16_t *out);
-void dense_layer(const DenseLayerWeights *weights, const NormalisedLinear *linear, int16_t *frames_before, int dilation,
+void dense_layer(const DenseLayerWeights *weights, const NormalisedLinear *linear, int16_t *before, int dilation,
                  int frames, int new_frames, int16_t *activations);
 void transit(const NormalisedLinear *linear, const int16_t *activations, int frames, int16_t *out);
 void last_transit(const NormalisedLinear *linear, const int16_t *activations, int frames, float *out);

@@ -182,13 +182,14 @@ static HOT void local_rows(const int16_t *rows, const float *scale, int dilation
 }
 
 /*
- * Appends GROWTH channels to the rows of `activations`, from the `linear->channels` channels before them.
- * `frames_before` has the bottleneck before the first frame; afterwards that before frame `new_frames`.
+ * Appends GROWTH channels to the rows of `activations`, from the `linear->channels` channels before them. `before` holds
+ * the bottleneck of the frames before this run, and on return that of the frames before the next run of the stream,
+ * which starts at frame `new_frames`.
  */
-void dense_layer(const DenseLayerWeights *weights, const NormalisedLinear *linear, int16_t *frames_before, int dilation,
+void dense_layer(const DenseLayerWeights *weights, const NormalisedLinear *linear, int16_t *before, int dilation,
                  int frames, int new_frames, int16_t *activations) {
   const unsigned kept_bytes = BOTTLENECK_PAD * BOTTLENECK * sizeof *bottleneck;
-  __builtin_memcpy(bottleneck, frames_before, kept_bytes);
+  __builtin_memcpy(bottleneck, before, kept_bytes);
   for (int from = 0; from < frames; from += CHUNK) {
     const int count = frames - from < CHUNK ? frames - from : CHUNK;
     normalise(linear, activations + from * MAX_CHANNELS, count);
@@ -207,7 +208,7 @@ void dense_layer(const DenseLayerWeights *weights, const NormalisedLinear *linea
                  left < SEGMENT_FRAMES ? left : SEGMENT_FRAMES,
                  activations + first * MAX_CHANNELS + linear->channels + 16 * tile);
   }
-  __builtin_memcpy(frames_before, bottleneck + new_frames * BOTTLENECK, kept_bytes);
+  __builtin_memcpy(before, bottleneck + new_frames * BOTTLENECK, kept_bytes);
 }
 
 /* The rows of `activations` with half of their channels. */
